@@ -1,0 +1,31 @@
+"""How a budget of iterations is shared between paths."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class Candidate(NamedTuple):
+    """An active path at the end of a phase."""
+
+    index: int
+    elbo: float
+    steps: int
+
+
+class Allocation(Protocol):
+    """Phases of training; between phases some paths may be dropped."""
+
+    @property
+    def budget(self) -> int:
+        """Iterations in all."""
+        ...
+
+    def phases(self, paths: int) -> int: ...
+
+    def iterations(self, phases: int, active: int) -> int:
+        """For each active path, in each phase."""
+        ...
+
+    def survivors(self, candidates: Sequence[Candidate]) -> list[int]:
+        """Indices of the paths that go on to the next phase."""
+        ...

@@ -1,0 +1,158 @@
+"""Find paths by running the program forward (Sec. 4.3), a batch of seeds at a time."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+from pathmix.checks import check_positive_int, check_positive_number
+from pathmix.discovery.base import Discovered, DiscoveredPath
+from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
+from pathmix.execution import Execution
+from pathmix.frontends.numpyro.record import record
+from pathmix.frontends.numpyro.replay import replay
+from pathmix.path import Path
+from pathmix.program import Limits, Program
+from pathmix.slp import StraightLineProgram
+
+# Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay
+# with it: a new batch size means compiling every operation of the program again.
+_FIRST_BATCH = 128
+_BATCHES_BEFORE_GROWING = 16
+_BATCH_BYTES = 2**27
+_MAX_BATCH = 2**16
+_KEPT_DRAWS = 1_024
+
+
+@dataclass(frozen=True)
+class PriorDiscovery:
+    """Follow `samples` runs from the prior and keep every path among them.
+
+    A path is found by one slow Python run, which also tells which other seeds of its batch follow
+    it. `max_paths` caps how many are kept; `max_sites` and `max_seconds` bound a single run.
+
+    >>> PriorDiscovery(2_000, max_paths=50).max_paths
+    50
+    """
+
+    samples: int = 1_000
+    max_paths: int = 1_000
+    max_sites: int = 10_000
+    max_seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("samples", "max_paths", "max_sites"):
+            check_positive_int(f"PriorDiscovery({name}=...)", getattr(self, name))
+        check_positive_number("PriorDiscovery(max_seconds=...)", self.max_seconds)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_sites, self.max_seconds)
+
+    def discover(
+        self, program: Program, key: jax.Array, report: Callable[[str], None]
+    ) -> Discovered:
+        keys = jax.random.split(key, self.samples)
+        search = _Search(program, self.max_paths)
+        start, batch = 0, min(self.samples, _FIRST_BATCH)
+        while start < self.samples:
+            stop = min(start + batch, self.samples)
+            # The last batch is filled up with earlier seeds, which count as explained.
+            rows = np.arange(stop - batch, stop)
+            search.explain(keys[rows], fresh=rows >= start, report=report)
+            start = stop
+            if (self.samples - start) / batch > _BATCHES_BEFORE_GROWING:
+                fitting = max(1, _BATCH_BYTES // search.footprint)
+                batch = min(self.samples - start, fitting, _MAX_BATCH)
+        return search.result(self.samples)
+
+
+class _Search:
+    """The paths found so far."""
+
+    def __init__(self, program: Program, max_paths: int) -> None:
+        self.program, self.max_paths = program, max_paths
+        self.slps: dict[Path, StraightLineProgram] = {}
+        self.counts: dict[Path, int] = {}
+        self.draws: dict[Path, list[dict[str, np.ndarray]]] = {}
+        self.dropped = 0
+        self.runs = 0
+
+    @property
+    def footprint(self) -> int:
+        return max(slp.graph.footprint for slp in self.slps.values())
+
+    def explain(
+        self, keys: jax.Array, fresh: np.ndarray, report: Callable[[str], None]
+    ) -> None:
+        """Find the path of every fresh seed of a batch."""
+        left = fresh.copy()
+        while np.any(left):
+            leader = int(np.argmax(left))
+            execution = record(self.program, keys, leader)
+            self.runs += 1
+            self._add(execution, keys, leader, int(np.sum(execution.followed & left)))
+            left &= ~execution.followed
+            report(f"{len(self.slps)} paths")
+
+    def _add(self, execution: Execution, keys: jax.Array, leader: int, followers: int) -> None:
+        path = execution.path
+        if path not in self.slps:
+            if len(self.slps) == self.max_paths:
+                self.dropped += followers
+                return
+            self._check_repeatable(execution, keys, leader)
+            self.slps[path] = replay(self.program, execution)
+            self.counts[path], self.draws[path] = 0, []
+        self.counts[path] += followers
+        if sum(len(d[path.addresses[0]]) for d in self.draws[path] if path.addresses) < _KEPT_DRAWS:
+            inside = {name: values[execution.inside] for name, values in execution.values.items()}
+            self.draws[path].append(inside)
+
+    def _check_repeatable(self, execution: Execution, keys: jax.Array, leader: int) -> None:
+        """The first runs are repeated; later ones are compared with their replay."""
+        if len(self.slps) < 2:
+            again = record(self.program, keys, leader)
+            if again.path != execution.path:
+                raise _changed(execution)
+
+    def result(self, samples: int) -> Discovered:
+        if not any(path.addresses for path in self.slps):
+            raise NoLatentSiteError(
+                "The program draws no latent site in any run, so there is nothing to infer. "
+                "Are all its sites observed?"
+            )
+        if self.dropped:
+            warnings.warn(
+                f"{self.dropped / samples:.1%} of the prior runs follow paths beyond max_paths="
+                f"{self.max_paths}; these paths were dropped and the posterior leaves them out. "
+                "Raise max_paths in the discovery to keep them.",
+                PathmixWarning,
+                stacklevel=4,
+            )
+        paths = [
+            DiscoveredPath(
+                slp=slp,
+                draws={
+                    name: np.concatenate([part[name] for part in self.draws[path]])[:_KEPT_DRAWS]
+                    for name in path.addresses
+                },
+                prior_mass=self.counts[path] / samples,
+            )
+            for path, slp in self.slps.items()
+        ]
+        # Stable, so that equal masses stay in the order of discovery.
+        paths.sort(key=lambda found: -found.prior_mass)
+        return Discovered(tuple(paths), samples, self.runs, self.dropped / samples)
+
+
+def _changed(execution: Execution) -> HiddenRandomnessError:
+    last = execution.path.addresses[-1] if execution.path.addresses else None
+    where = f" The run ended with the site {last!r} at {execution.site_sources[last]}." if last else ""
+    return HiddenRandomnessError(
+        "The program took another path when it was run again with the same seed: it uses randomness "
+        f"that is not a site.{where} Draw every random value with numpyro.sample; Python's and NumPy's "
+        "random numbers, sets, clocks and state kept between calls make runs unrepeatable."
+    )

@@ -1,0 +1,52 @@
+"""Every error that pathmix raises on purpose. Each says what happened, where, and what to do."""
+
+
+class PathmixError(Exception):
+    """Base of all pathmix errors."""
+
+
+class OptionError(PathmixError, ValueError):
+    """An option has a value that cannot work."""
+
+
+class ProgramError(PathmixError):
+    """The user's program does something that cannot be handled; names the site and the source line."""
+
+
+class DuplicateSiteError(ProgramError):
+    """Two sites of one run share a name."""
+
+
+class ContinuousDecisionError(ProgramError):
+    """A continuous random value was turned into a Python number."""
+
+
+class UnsupportedSiteError(ProgramError):
+    """A latent site has a distribution that no guide can cover."""
+
+
+class NoLatentSiteError(ProgramError):
+    """The program draws nothing that could be inferred."""
+
+
+class RunawayProgramError(ProgramError):
+    """One forward run drew too many sites or took too long."""
+
+
+class HiddenRandomnessError(ProgramError):
+    """The program behaves differently when it is run twice with the same seed."""
+
+
+class ValueLookupError(PathmixError, KeyError):
+    """A dict of latent values lacks a site that the program draws, or has one that it does not."""
+
+    def __str__(self) -> str:  # KeyError would print the repr
+        return str(self.args[0])
+
+
+class RejectionError(PathmixError):
+    """A truncated guide gave too few draws inside its region."""
+
+
+class PathmixWarning(UserWarning):
+    """Base of all pathmix warnings."""

@@ -1,0 +1,45 @@
+"""Run a task for many paths in threads. XLA compiles and runs outside the interpreter lock."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
+
+from pathmix.precision import Precision, precision_scope
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Threads:
+    """A pool of threads; Ctrl-C is noticed in the main thread and passed on through `stopping`."""
+
+    def __init__(self, threads: int | None, precision: Precision) -> None:
+        self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, "pathmix")
+        self._precision: Precision = precision
+        self.stopping = threading.Event()
+
+    def __enter__(self) -> "Threads":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The results in order. A first Ctrl-C lets running tasks end early; a second one raises."""
+
+        def scoped(item: Item) -> Result:
+            with precision_scope(self._precision):
+                return task(item)
+
+        futures = [self._pool.submit(scoped, item) for item in items]
+        while True:
+            try:
+                wait(futures)
+                return [future.result() for future in futures]
+            except KeyboardInterrupt:
+                if self.stopping.is_set():
+                    raise
+                self.stopping.set()

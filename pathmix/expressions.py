@@ -1,0 +1,142 @@
+"""A graph as expressions over the values of sites: what a condition depends on, and what it says.
+
+Calls are opened, and everything that depends only on captured arrays and pinned sites is a known
+value, computed when it is asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core as jex
+
+from pathmix.graph import Graph
+
+_CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
+_STRUCTURAL = (
+    "reshape",
+    "squeeze",
+    "broadcast_in_dim",
+    "slice",
+    "dynamic_slice",
+    "gather",
+    "transpose",
+    "rev",
+    "copy",
+    "copy_p",
+)
+
+
+@dataclass(eq=False)
+class Expression:
+    """One value in a graph."""
+
+    operator: str
+    inputs: tuple["Expression", ...] = ()
+    bind: Any = None  # computes the value from the inputs' values
+    params: dict[str, Any] = field(default_factory=dict)
+    dtype: Any = None
+    size: int = 1
+    site: int | None = None
+    known: Any = None
+    sites: frozenset[int] = frozenset()  # all sites it depends on, pinned ones too
+    free: bool = False  # depends on a site that is not pinned
+
+    def value(self) -> Any:
+        """The value of an expression that depends on no free site."""
+        if self.known is None:
+            self.known = self.bind(*(child.value() for child in self.inputs))
+        return self.known
+
+    def number(self) -> float | None:
+        """The value as a number, if it is known and has one element."""
+        if self.free or self.size != 1:
+            return None
+        return float(np.asarray(self.value()).reshape(()))
+
+    def element(self) -> tuple[int, int] | None:
+        """The site and the position in it, if this is exactly one element of one free site."""
+        found = self._elements()
+        if found is None or self.size != 1:
+            return None
+        site, positions = found
+        return site, int(np.asarray(positions).reshape(()))
+
+    def _elements(self) -> tuple[int, Any] | None:
+        if self.site is not None:
+            return (self.site, jnp.asarray(self.known)) if self.free else None
+        if self.operator not in _STRUCTURAL or any(child.free for child in self.inputs[1:]):
+            return None
+        found = self.inputs[0]._elements()
+        if found is None:
+            return None
+        # Let the operation move the positions as it moves the values.
+        return found[0], self.bind(found[1], *(child.value() for child in self.inputs[1:]))
+
+
+def expressions(graph: Graph, pinned: Sequence[np.ndarray | None]) -> list[Expression]:
+    """The outputs of `graph`, whose inputs are sites; `pinned[i]` is the value of a pinned one."""
+    inputs = [
+        _site(index, var.aval, value)
+        for index, (var, value) in enumerate(zip(graph.jaxpr.invars, pinned, strict=True))
+    ]
+    return _open(graph.jaxpr, [_known(const) for const in graph.consts], inputs)
+
+
+def _open(
+    jaxpr: jex.Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expression]
+) -> list[Expression]:
+    scope: dict[Any, Expression] = dict(zip(jaxpr.constvars, consts, strict=True))
+    scope.update(zip(jaxpr.invars, inputs, strict=True))
+
+    def read(atom: Any) -> Expression:
+        return _known(atom.val) if isinstance(atom, jex.Literal) else scope[atom]
+
+    for eqn in jaxpr.eqns:
+        operands = tuple(read(atom) for atom in eqn.invars)
+        inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
+        if eqn.primitive.name in _CALLS and isinstance(inner, jex.ClosedJaxpr):
+            results = _open(inner.jaxpr, [_known(const) for const in inner.consts], operands)
+        else:
+            results = [_operation(eqn, operands, index) for index in range(len(eqn.outvars))]
+        scope.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _known(value: Any) -> Expression:
+    return Expression("known", dtype=np.result_type(value), size=int(np.size(value)), known=value)
+
+
+def _site(index: int, aval: Any, value: np.ndarray | None) -> Expression:
+    free = value is None
+    return Expression(
+        "site",
+        dtype=aval.dtype,
+        size=int(np.prod(aval.shape)),
+        site=index,
+        known=np.arange(int(np.prod(aval.shape))).reshape(aval.shape) if free else value,
+        sites=frozenset([index]),
+        free=free,
+    )
+
+
+def _operation(eqn: Any, operands: tuple[Expression, ...], index: int) -> Expression:
+    def bind(*values: Any) -> Any:
+        result = eqn.primitive.bind(*map(jnp.asarray, values), **eqn.params)
+        return result[index] if eqn.primitive.multiple_results else result
+
+    aval = eqn.outvars[index].aval
+    return Expression(
+        eqn.primitive.name,
+        operands,
+        bind,
+        eqn.params,
+        dtype=getattr(aval, "dtype", None),
+        size=int(np.prod(getattr(aval, "shape", ()))),
+        sites=frozenset[int]().union(*(child.sites for child in operands)),
+        free=any(child.free for child in operands),
+    )
+
+

@@ -1,0 +1,228 @@
+"""Record: run a NumPyro program forward for a batch of seeds, along the path of one of them.
+
+The program runs eagerly under `jax.vmap` over the seeds. Every random value is then a batch tracer
+whose concrete values are readable, so each decision is seen as it is taken. The decisions of one
+seed, the leader, are followed; a mask keeps which other seeds agree. One slow Python run thus
+explains all seeds that share a path, and no path is compiled to find out.
+"""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+from numpyro.primitives import Messenger
+
+from pathmix.errors import (
+    DuplicateSiteError,
+    ProgramError,
+    RunawayProgramError,
+    ValueLookupError,
+)
+from pathmix.execution import Execution
+from pathmix.frontends.decisions import agree, as_tuples, seen
+from pathmix.frontends.numpyro.scope import frontend_scope
+from pathmix.frontends.numpyro.sites import (
+    freeze_plumbing,
+    is_discrete,
+    is_latent,
+    is_observation,
+    marks_fixed,
+)
+from pathmix.frontends.routing import routed
+from pathmix.frontends.source import Source, caller
+from pathmix.path import Decision, DecisionKind, Path
+from pathmix.program import Program
+
+
+def record(
+    program: Program,
+    keys: jax.Array,
+    leader: int,
+    *,
+    given: Mapping[str, np.ndarray] | None = None,
+    complete: bool = False,
+    simulate: bool = False,
+) -> Execution:
+    """Run `program` for all `keys` along the path of `keys[leader]`.
+
+    `given` fixes latent sites (seeds along the first axis); `complete` makes a latent site that is
+    not among them an error. `simulate` draws observed sites instead of conditioning on them.
+    """
+    recorder = _Recorder(program, len(keys), leader, complete=complete, simulate=simulate)
+
+    def run(key: Any, values: dict[str, Any]) -> None:
+        recorder.begin(key, values)
+        with handlers.seed(rng_seed=key), recorder:
+            program()
+
+    with frontend_scope(), routed(recorder):
+        try:
+            jax.vmap(run)(keys, {name: jnp.asarray(v) for name, v in (given or {}).items()})
+        except RecursionError as error:
+            raise RunawayProgramError(
+                f"The program recursed too deeply after {len(recorder.addresses)} sites"
+                f"{recorder.last_site()}. Make deep recursion improbable under the prior, or bound it."
+            ) from error
+    return recorder.execution()
+
+
+class _Recorder(Messenger):
+    """Sees every site and every decision of one batched run."""
+
+    def __init__(
+        self, program: Program, size: int, leader: int, *, complete: bool, simulate: bool
+    ) -> None:
+        super().__init__()
+        self.limits = program.limits
+        self.size, self.leader = size, leader
+        self.complete, self.simulate = complete, simulate
+        self.addresses: list[str] = []
+        self.decisions: list[Decision] = []
+        self.sources: list[Source] = []
+        self.site_sources: dict[str, Source] = {}
+        self.pinned: list[tuple[str, Any]] = []
+        self.values: dict[str, np.ndarray] = {}
+        self.observed: dict[str, np.ndarray] = {}
+        self.followed = np.ones(size, bool)
+        self.inside = np.ones(size, bool)
+
+    def begin(self, key: Any, given: dict[str, Any]) -> None:
+        self.trace = key._trace
+        self.given = given
+        self.started = time.monotonic()
+
+    # The observer of decisions.
+
+    def owns(self, tracer: Any) -> bool:
+        return tracer._trace is self.trace
+
+    def decide(self, tracer: Any, kind: DecisionKind) -> Any:
+        self._check_limits()
+        values = self._concrete(tracer)
+        decision = seen(values[self.leader], kind)
+        agreeing = agree(values, decision)
+        self.followed &= agreeing
+        self.inside &= agreeing
+        self.decisions.append(decision)
+        self.sources.append(caller())
+        return decision.value
+
+    # The handler of sites.
+
+    def process_message(self, msg: Any) -> None:
+        freeze_plumbing(msg)
+        if msg["type"] != "sample":
+            return
+        self._check_name(msg["name"])
+        marks_fixed(msg)
+        if self.simulate and is_observation(msg):
+            self._unobserve(msg)
+        elif is_latent(msg) and msg["name"] in self.given:
+            msg["value"] = self.given[msg["name"]]
+        elif is_latent(msg) and self.complete:
+            raise ValueLookupError(
+                f"The values lack the site {msg['name']!r}, which the program draws at {caller()} "
+                f"with these values. Given: {sorted(self.given)}."
+            )
+
+    def postprocess_message(self, msg: Any) -> None:
+        if msg["type"] != "sample":
+            return
+        name = msg["name"]
+        if msg["infer"].get("_pathmix_simulated"):
+            self.observed[name] = self._concrete(msg["value"])
+        elif is_latent(msg):
+            values = self._concrete(msg["value"])
+            if is_discrete(msg):
+                values = self._pin(msg, values)
+            self.addresses.append(name)
+            self.values[name] = values
+            self._check_limits()
+
+    def _pin(self, msg: Any, values: np.ndarray) -> np.ndarray:
+        """Force every seed to the leader's value, and note which seeds had it by themselves."""
+        pinned = values[self.leader]
+        self.followed &= np.all((values == pinned).reshape(self.size, -1), axis=1)
+        self.pinned.append((msg["name"], as_tuples(pinned)))
+        # `0 * value` keeps it a random value, so that a decision on it is still seen.
+        msg["value"] = msg["value"] * 0 + jnp.asarray(pinned, dtype=msg["value"].dtype)
+        return np.broadcast_to(pinned, values.shape)
+
+    def _unobserve(self, msg: Any) -> None:
+        shape = np.shape(msg["value"])
+        fn = msg["fn"]
+        if shape != fn.shape():
+            # Values broadcast against their distribution; simulate as many as were observed.
+            event = len(fn.event_shape)
+            batch = np.broadcast_shapes(shape[: len(shape) - event], fn.batch_shape)
+            msg["fn"] = fn.expand(batch)
+        msg["value"], msg["is_observed"] = None, False
+        msg["infer"] = {**msg["infer"], "_pathmix_simulated": True}
+
+    def _concrete(self, value: Any) -> np.ndarray:
+        """The values of all seeds, along the first axis."""
+        if isinstance(value, jax.core.Tracer):
+            if value._trace is not self.trace:
+                raise ProgramError(
+                    f"The program at {caller()} draws a site inside a function that JAX transforms "
+                    "(jit, vmap, grad, scan, ...). Draw sites outside it, or use "
+                    "numpyro.contrib.control_flow.scan."
+                )
+            values, axis = getattr(value, "val"), getattr(value, "batch_dim")
+            if isinstance(axis, int):
+                return np.moveaxis(np.asarray(values), axis, 0)
+            value = values
+        value = np.asarray(value)
+        return np.broadcast_to(value, (self.size, *value.shape))
+
+    def _check_name(self, name: str) -> None:
+        if "Traced<" in name or "Tracer" in name:
+            raise ProgramError(
+                f"The site name {name!r} at {caller()} is built from a random value. "
+                "Turn the value into a number first: f'x_{int(k)}'."
+            )
+        source = caller()
+        if name in self.site_sources:
+            raise DuplicateSiteError(
+                f"Two sites are called {name!r}: one at {self.site_sources[name]}, one at {source}. "
+                "Give each site of a run its own name, for example with a loop counter: f'x_{i}'."
+            )
+        self.site_sources[name] = source
+
+    def _check_limits(self) -> None:
+        if len(self.addresses) > self.limits.max_sites:
+            raise RunawayProgramError(
+                f"One run drew more than max_sites={self.limits.max_sites} sites"
+                f"{self.last_site()}. Does the program end? If so, raise max_sites in the discovery."
+            )
+        elapsed = time.monotonic() - self.started
+        if elapsed > self.limits.max_seconds:
+            raise RunawayProgramError(
+                f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s and "
+                f"{len(self.addresses)} sites so far{self.last_site()}. "
+                "Does the program end? If so, raise max_seconds in the discovery."
+            )
+
+    def last_site(self) -> str:
+        if not self.addresses:
+            return ""
+        name = self.addresses[-1]
+        return f" (the last one is {name!r} at {self.site_sources[name]})"
+
+    def execution(self) -> Execution:
+        # Not even a NaN takes the leader off its own path.
+        self.followed[self.leader] = self.inside[self.leader] = True
+        path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
+        return Execution(
+            path=path,
+            sources=tuple(self.sources),
+            site_sources=self.site_sources,
+            values=self.values,
+            followed=self.followed,
+            inside=self.inside,
+            observed=self.observed,
+        )

@@ -1,0 +1,255 @@
+"""Replay: trace a NumPyro program along a recorded path into a straight-line program.
+
+Every latent value, pinned ones too, is an input of the trace; decisions are answered from the
+record, and the condition for each to come out so is an output. What depends on no random value is
+computed while tracing (`ensure_compile_time_eval`), so decisions on data never reach the record.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.distributions import biject_to, constraints
+from numpyro.primitives import Messenger
+
+from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
+from pathmix.execution import Execution
+from pathmix.frontends.decisions import holds
+from pathmix.frontends.numpyro.scope import frontend_scope
+from pathmix.frontends.numpyro.sites import freeze_plumbing, is_discrete, is_latent, marks_fixed
+from pathmix.frontends.routing import routed
+from pathmix.frontends.source import Source, caller
+from pathmix.graph import Graph
+from pathmix.path import DecisionKind
+from pathmix.program import Program
+from pathmix.slp import BijectionTemplate, Plate, Site, StraightLineProgram
+
+
+def replay(program: Program, execution: Execution) -> StraightLineProgram:
+    """The straight-line program of a recorded path."""
+    avals = {
+        name: jax.ShapeDtypeStruct(values.shape[1:], values.dtype)
+        for name, values in execution.values.items()
+    }
+    graph, replayer = _trace(program, execution, avals, plates=None)
+    minibatch = None
+    if replayer.plates:
+        minibatch, _ = _trace(program, execution, avals, plates=replayer.plates)
+    return StraightLineProgram(
+        path=execution.path,
+        sources=execution.sources,
+        sites=tuple(_site(name, execution, avals, replayer) for name in execution.path.addresses),
+        graph=graph,
+        deterministics=tuple(replayer.deterministic_slots.items()),
+        params=tuple(replayer.params),
+        plates=replayer.plates,
+        minibatch=minibatch,
+    )
+
+
+def _trace(
+    program: Program,
+    execution: Execution,
+    avals: dict[str, Any],
+    plates: tuple[Plate, ...] | None,
+) -> tuple[Graph, "_Replayer"]:
+    replayer = _Replayer(execution, plates)
+
+    def density(values: dict[str, Any], indices: tuple[Any, ...]) -> list[Any]:
+        replayer.begin(values, indices)
+        with replayer:
+            program()
+        return replayer.outputs()
+
+    # A dict would sort the sites; the graph takes them in the order of the path.
+    def ordered(inputs: list[Any], indices: tuple[Any, ...]) -> list[Any]:
+        return density(dict(zip(avals, inputs, strict=True)), indices)
+
+    indices = tuple(
+        jax.ShapeDtypeStruct((plate.subsample_size,), jnp.arange(1).dtype) for plate in plates or ()
+    )
+    with frontend_scope(), routed(replayer), jax.ensure_compile_time_eval():
+        closed = jax.make_jaxpr(ordered)(list(avals.values()), indices)
+    replayer.check_complete()
+    return Graph(closed.jaxpr, tuple(jnp.asarray(const) for const in closed.consts)), replayer
+
+
+class _Replayer(Messenger):
+    """Gives each site its value and each decision its answer, and collects the density."""
+
+    def __init__(self, execution: Execution, plates: tuple[Plate, ...] | None) -> None:
+        super().__init__()
+        self.execution = execution
+        self.path = execution.path
+        self.plates: tuple[Plate, ...] = plates or ()
+        self.subsampling = plates is not None
+
+    def begin(self, values: dict[str, Any], indices: tuple[Any, ...]) -> None:
+        self.values = values
+        self.indices = {plate.name: i for plate, i in zip(self.plates, indices, strict=True)}
+        self.trace = next(
+            (v._trace for v in values.values() if isinstance(v, jax.core.Tracer)), None
+        )
+        self.log_prior: Any = jnp.zeros(())
+        self.log_likelihood: Any = jnp.zeros(())
+        self.conditions: list[Any] = []
+        self.addresses: list[str] = []
+        self.supports: dict[str, tuple[Any, list[Any], Any]] = {}
+        self.deterministics: dict[str, Any] = {}
+        self.params: list[str] = []
+
+    # The observer of decisions.
+
+    def owns(self, tracer: Any) -> bool:
+        return tracer._trace is self.trace
+
+    def decide(self, tracer: Any, kind: DecisionKind) -> Any:
+        position = len(self.conditions)
+        expected = self.path.decisions[position] if position < len(self.path.decisions) else None
+        if expected is None or expected.kind != kind:
+            raise self._hidden(f"took another decision at {caller()}")
+        self.conditions.append(holds(tracer, expected))
+        return expected.value
+
+    # The handler of sites.
+
+    def process_message(self, msg: Any) -> None:
+        if msg["type"] == "plate" and msg["value"] is None:
+            self._plate(msg)
+        freeze_plumbing(msg)
+        if msg["type"] == "control_flow":
+            msg["kwargs"]["substitute_stack"].append(("substitute", self.values))
+        if msg["type"] != "sample":
+            return
+        marks_fixed(msg)
+        if is_latent(msg):
+            position = len(self.addresses)
+            if self.path.addresses[position : position + 1] != (msg["name"],):
+                raise self._hidden(f"drew the site {msg['name']!r} at {caller()}")
+            self.addresses.append(msg["name"])
+            msg["value"] = self._minibatch_of(msg, self.values[msg["name"]])
+
+    def postprocess_message(self, msg: Any) -> None:
+        if msg["type"] == "deterministic":
+            self.deterministics[msg["name"]] = msg["value"]
+        elif msg["type"] == "param":
+            self.params.append(msg["name"])
+        elif msg["type"] == "sample":
+            self._add_density(msg)
+
+    def _add_density(self, msg: Any) -> None:
+        fn, value, intermediates = msg["fn"], msg["value"], msg["intermediates"]
+        terms = fn.log_prob(value, intermediates) if intermediates else fn.log_prob(value)
+        if msg["scale"] is not None:
+            terms = msg["scale"] * terms
+        total = jnp.sum(terms)
+        if msg["is_observed"]:
+            self.log_likelihood = self.log_likelihood + total
+        else:
+            self.log_prior = self.log_prior + total
+        if is_latent(msg):
+            self.supports[msg["name"]] = self._support(msg)
+
+    def _support(self, msg: Any) -> tuple[Any, list[Any], Any]:
+        """Structure and parameters of the bijection, and the bounds of the support."""
+        if is_discrete(msg):
+            return None, [], _integer_bounds(msg)
+        try:
+            bijection = biject_to(msg["fn"].support)
+        except NotImplementedError as error:
+            raise UnsupportedSiteError(
+                f"The site {msg['name']!r} at {caller()} has the support {msg['fn'].support!r}, onto "
+                "which no smooth map from R^n is known. Reparameterise the site."
+            ) from error
+        leaves, treedef = jax.tree.flatten(bijection)
+        return treedef, leaves, _bounds(msg["fn"].support)
+
+    def _plate(self, msg: Any) -> None:
+        size, subsample_size = msg["args"]
+        plate = Plate(msg["name"], size, subsample_size)
+        if self.subsampling:
+            msg["value"] = self.indices[plate.name]
+        elif plate not in self.plates:
+            self.plates = (*self.plates, plate)
+
+    def _minibatch_of(self, msg: Any, value: Any) -> Any:
+        """A site inside a subsampled plate keeps a value for every element; a minibatch uses some."""
+        sizes = {plate.name: plate.size for plate in self.plates}
+        for frame in msg["cond_indep_stack"] if self.subsampling else ():
+            axis = frame.dim - len(msg["fn"].event_shape)
+            if frame.name in sizes and value.shape[axis] == sizes[frame.name]:
+                value = jnp.take(value, self.indices[frame.name], axis=axis)
+        return value
+
+    def outputs(self) -> list[Any]:
+        outputs = [self.log_prior, self.log_likelihood, *self.conditions]
+        self.leaves: dict[str, tuple[Any, ...]] = {}
+        for name, (_, leaves, _) in self.supports.items():
+            slots = []
+            for leaf in leaves:
+                if isinstance(leaf, jax.core.Tracer):
+                    slots.append(len(outputs))
+                    outputs.append(leaf)
+                else:
+                    slots.append(np.asarray(leaf))
+            self.leaves[name] = tuple(slots)
+        self.deterministic_slots = {
+            name: len(outputs) + position for position, name in enumerate(self.deterministics)
+        }
+        return [*outputs, *self.deterministics.values()]
+
+    def check_complete(self) -> None:
+        if tuple(self.addresses) != self.path.addresses:
+            missing = self.path.addresses[len(self.addresses)]
+            raise self._hidden(f"ended without drawing the site {missing!r}")
+        if len(self.conditions) != len(self.path.decisions):
+            raise self._hidden("ended without taking the same decisions")
+
+    def _hidden(self, what: str) -> HiddenRandomnessError:
+        return HiddenRandomnessError(
+            f"The program behaves differently when it is run twice with the same seed: this time it {what}. "
+            "Draw every random value with numpyro.sample; Python's and NumPy's random numbers, sets, "
+            "clocks and state kept between calls make runs unrepeatable."
+        )
+
+
+def _site(name: str, execution: Execution, avals: dict[str, Any], replayer: _Replayer) -> Site:
+    treedef, _, bounds = replayer.supports[name]
+    pinned = dict(execution.path.pinned)
+    aval = avals[name]
+    return Site(
+        name=name,
+        shape=aval.shape,
+        dtype=aval.dtype,
+        source=execution.site_sources.get(name, Source("<unknown>", 0, "")),
+        pinned=np.asarray(pinned[name], dtype=aval.dtype) if name in pinned else None,
+        bijection=None if treedef is None else BijectionTemplate(treedef, replayer.leaves[name]),
+        bounds=bounds,
+    )
+
+
+def _bounds(support: Any) -> tuple[Any, Any] | None:
+    """Bounds for each element, if the support is an interval for each and does not depend on sites."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    if support is constraints.real:
+        return -np.inf, np.inf
+    lower = getattr(support, "lower_bound", -np.inf)
+    upper = getattr(support, "upper_bound", np.inf)
+    is_interval = hasattr(support, "lower_bound") or hasattr(support, "upper_bound")
+    if not is_interval or isinstance(lower, jax.core.Tracer) or isinstance(upper, jax.core.Tracer):
+        return None
+    return np.asarray(lower, float), np.asarray(upper, float)
+
+
+def _integer_bounds(msg: Any) -> tuple[Any, Any] | None:
+    """Bounds of a discrete support, if it is finite and known."""
+    support = msg["fn"].support
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    if support is constraints.boolean:
+        return 0, 1
+    return _bounds(support)
+
+

@@ -1,0 +1,54 @@
+"""What a variational family is: three pure functions on R^d over a pytree of parameters."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+
+Params = Any
+
+
+@runtime_checkable
+class Guide(Protocol):
+    """A family of distributions on R^d that are pushed-forward standard normals.
+
+    Members are hashable (frozen dataclasses): equal guides share compiled code.
+    """
+
+    def noise_size(self, dim: int) -> int:
+        """How many standard normals one draw in R^dim needs."""
+        ...
+
+    def init(self, draws: np.ndarray) -> Params:
+        """Parameters closest in forward KL to the given draws, one per row (App. C.1)."""
+        ...
+
+    def sample(self, params: Params, noise: jax.Array) -> jax.Array:
+        """One draw, from standard normal noise; differentiable in the parameters."""
+        ...
+
+    def log_prob(self, params: Params, u: jax.Array) -> jax.Array:
+        """Log-density at one point."""
+        ...
+
+
+def moments(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the usable rows; unit scale where they cannot tell one."""
+    usable = draws[np.all(np.isfinite(draws), axis=1)]
+    if len(usable) == 0:
+        return np.zeros(draws.shape[1]), np.ones(draws.shape[1])
+    scale = usable.std(axis=0)
+    return usable.mean(axis=0), np.where(scale > 0, scale, 1.0)
+
+
+def covariance(draws: np.ndarray) -> np.ndarray:
+    """Covariance of the usable rows; its diagonal only, where there are too few rows to fill it."""
+    usable = draws[np.all(np.isfinite(draws), axis=1)]
+    _, scale = moments(draws)
+    dim = draws.shape[1]
+    if len(usable) <= 2 * dim:
+        return np.diag(scale**2)
+    centred = usable - usable.mean(axis=0)
+    full = centred.T @ centred / len(usable)
+    # A hair of the diagonal keeps it positive definite when sites are copies of each other.
+    return full + 1e-9 * np.diag(scale**2)

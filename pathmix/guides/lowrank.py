@@ -1,0 +1,55 @@
+"""A normal whose covariance is a diagonal plus a few directions."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.distributions import LowRankMultivariateNormal
+
+from pathmix.errors import OptionError
+from pathmix.guides.base import covariance, moments
+
+
+class LowRankParams(NamedTuple):
+    loc: jax.Array
+    log_scale: jax.Array  # of the diagonal part
+    directions: jax.Array  # dim x rank
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """Covariance D + F F^T, with F of the given rank: for correlated paths of high dimension."""
+
+    rank: int = 5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rank, int) or self.rank < 1:
+            raise OptionError(f"LowRank needs a rank of at least 1, not {self.rank!r}.")
+
+    def noise_size(self, dim: int) -> int:
+        return dim + min(self.rank, dim)
+
+    def init(self, draws: np.ndarray) -> LowRankParams:
+        loc, _ = moments(draws)
+        full = covariance(draws)
+        rank = min(self.rank, draws.shape[1])
+        values, vectors = np.linalg.eigh(full)
+        # Half of the leading variance goes to the directions: at zero they would get no gradient.
+        directions = vectors[:, ::-1][:, :rank] * np.sqrt(values[::-1][:rank] / 2)
+        rest = np.diag(full) - np.sum(directions**2, axis=1)
+        return LowRankParams(
+            jnp.asarray(loc), jnp.asarray(np.log(rest) / 2), jnp.asarray(directions)
+        )
+
+    def sample(self, params: LowRankParams, noise: jax.Array) -> jax.Array:
+        dim = params.loc.shape[0]
+        along = params.directions @ noise[dim:]
+        return params.loc + jnp.exp(params.log_scale) * noise[:dim] + along
+
+    def log_prob(self, params: LowRankParams, u: jax.Array) -> jax.Array:
+        normal = LowRankMultivariateNormal(
+            params.loc, params.directions, jnp.exp(2 * params.log_scale), validate_args=False
+        )
+        return normal.log_prob(u)

@@ -1,0 +1,216 @@
+"""The result: a weighted mixture over paths, and what a user does with it next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from pathmix.draws import Draws, Piece, merge
+from pathmix.errors import PathmixError, RejectionError, ValueLookupError
+from pathmix.frontends.numpyro.record import record
+from pathmix.guides.base import Guide, Params
+from pathmix.keys import as_key, generator
+from pathmix.path import Path
+from pathmix.precision import Precision, engine_scope
+from pathmix.program import Program
+from pathmix.status import Status
+from pathmix.table import table
+from pathmix.training.estimators import Estimator
+from pathmix.training.fit import PathFit
+from pathmix.weights import global_elbo
+
+_PREDICTION_BATCH = 128
+
+
+@dataclass(frozen=True)
+class FittedGuide:
+    """A variational family with its trained parameters, on the unconstrained vector of a path."""
+
+    family: Guide
+    params: Params
+
+
+@dataclass(frozen=True, eq=False)
+class FittedPath:
+    """One component of the posterior."""
+
+    label: str
+    path: Path
+    weight: float
+    elbo: float
+    acceptance: float  # share of the guide's draws inside the region
+    steps: int
+    status: Status
+    message: str
+    history: np.ndarray  # ELBO estimate of every training step
+    guide: FittedGuide
+    region: str  # free, box or general
+    gradient: Estimator
+    prior_mass: float
+    likelihood_evaluations: int
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return self.path.addresses
+
+    @property
+    def pinned(self) -> dict[str, Any]:
+        return dict(self.path.pinned)
+
+
+@dataclass(frozen=True)
+class DiscoveryReport:
+    """What discovery saw."""
+
+    samples: int
+    runs: int
+    dropped_mass: float
+    log_d_min: float  # the smallest log-density among prior draws
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """A mixture over the paths of a program, best path first."""
+
+    paths: tuple[FittedPath, ...]
+    discovery: DiscoveryReport
+    notes: tuple[str, ...]
+    _program: Program
+    _fits: tuple[PathFit, ...]
+    _precision: Precision
+
+    @cached_property
+    def elbo(self) -> float:
+        """The global ELBO, a lower bound on the log-evidence of the discovered paths."""
+        return global_elbo([path.elbo for path in self.paths])
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        return {path.label: path.weight for path in self.paths}
+
+    @cached_property
+    def address_weights(self) -> dict[tuple[str, ...], float]:
+        """Weights of address paths: what the paper calls straight-line programs."""
+        grouped: dict[tuple[str, ...], float] = {}
+        for path in self.paths:
+            grouped[path.addresses] = grouped.get(path.addresses, 0.0) + path.weight
+        return grouped
+
+    @cached_property
+    def likelihood_evaluations(self) -> int:
+        return sum(path.likelihood_evaluations for path in self.paths)
+
+    def __str__(self) -> str:
+        count = f"{len(self.paths)} path" + ("s" if len(self.paths) > 1 else "")
+        lines = [f"Posterior over {count}, global ELBO {self.elbo:.3f}", "", table(self.paths)]
+        if self.notes:
+            lines += ["", *(f"Note: {note}" for note in self.notes)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def sample(self, seed: int | jax.Array, count: int) -> Draws:
+        """Draws from the mixture: latent and deterministic sites, masked where a path lacks one."""
+        with engine_scope(self._precision):
+            key = as_key(seed)
+            path, pieces = self._sample(key, count)
+            return merge(pieces, path)
+
+    def predict(self, seed: int | jax.Array, count: int, *args: Any, **kwargs: Any) -> Draws:
+        """Simulate the observed sites, with new arguments, for draws from the mixture."""
+        with engine_scope(self._precision):
+            draw_key, run_key = jax.random.split(as_key(seed))
+            path, pieces = self._sample(draw_key, count)
+            program = self._program.with_arguments(args, kwargs)
+            predicted: list[Piece] = []
+            for number, (rows, values) in enumerate(pieces):
+                latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
+                key = jax.random.fold_in(run_key, number)
+                predicted += _simulate(program, key, rows, latent)
+            return merge(predicted, path)
+
+    def log_prob(self, values: Mapping[str, Any]) -> float:
+        """Log-density of the mixture at the latent values of one run; -inf on an unknown path.
+
+        The path is found by running the program with these values.
+        """
+        with engine_scope(self._precision):
+            given = {name: np.asarray(value)[None] for name, value in values.items()}
+            execution = record(
+                self._program, jax.random.split(jax.random.key(0), 1), 0, given=given, complete=True
+            )
+            known = {path.path: position for position, path in enumerate(self.paths)}
+            position = known.get(execution.path)
+            names = set(execution.path.addresses)
+            if position is not None:
+                names |= {name for name, _ in self._fits[position].target.slp.deterministics}
+            if extra := sorted(set(values) - names):
+                raise ValueLookupError(
+                    f"The program does not draw {', '.join(map(repr, extra))} with these values; it "
+                    f"draws {', '.join(map(repr, execution.path.addresses))}."
+                )
+            if position is None or self.paths[position].weight == 0:
+                return -np.inf
+            path, fit = self.paths[position], self._fits[position]
+            truncated = fit.log_prob(dict(values)) - np.log(path.acceptance)
+            return float(np.log(path.weight) + truncated)
+
+    def _sample(self, key: jax.Array, count: int) -> tuple[np.ndarray, list[Piece]]:
+        """The path of each draw, and the values of each path's draws."""
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise PathmixError(f"The number of draws must be at least 1, not {count!r}.")
+        weights = np.array([path.weight for path in self.paths])
+        if weights.sum() == 0:
+            raise PathmixError(
+                "No path carries weight, so there is nothing to draw from. "
+                f"The best one says: {self.paths[0].message}"
+            )
+        choice_key, *keys = jax.random.split(key, len(self.paths) + 1)
+        path = generator(choice_key).choice(len(weights), size=count, p=weights / weights.sum())
+        pieces = []
+        for position in np.unique(path):
+            rows = np.flatnonzero(path == position)
+            pieces.append((rows, self._accepted(int(position), keys[position], len(rows))))
+        return path, pieces
+
+    def _accepted(self, position: int, key: jax.Array, count: int) -> dict[str, np.ndarray]:
+        """Draws of one truncated guide, by rejection with a bounded number of tries."""
+        fit, path = self._fits[position], self.paths[position]
+        wanted = int(np.ceil(count / path.acceptance * 1.1)) if path.acceptance < 1 else count
+        parts: list[dict[str, np.ndarray]] = []
+        found = 0
+        for attempt in range(fit.options.rejection_tries):
+            values, inside = fit.draw(jax.random.fold_in(key, attempt), wanted)
+            parts.append({name: array[inside] for name, array in values.items()})
+            found += int(inside.sum())
+            if found >= count:
+                return {n: np.concatenate([part[n] for part in parts])[:count] for n in parts[0]}
+        raise RejectionError(
+            f"The path {path.label!r} gave only {found} of {count} draws inside its region in "
+            f"{fit.options.rejection_tries * wanted} tries. Train it longer, or with more particles."
+        )
+
+
+def _simulate(
+    program: Program, key: jax.Array, rows: np.ndarray, latent: dict[str, np.ndarray]
+) -> list[Piece]:
+    """Observed sites for given latent values. New arguments may lead draws of one path apart."""
+    pieces: list[Piece] = []
+    for start in range(0, len(rows), _PREDICTION_BATCH):
+        # A batch that is not full is filled up by repetition: one batch size, compiled once.
+        chunk = np.arange(start, start + _PREDICTION_BATCH) % len(rows)
+        left = np.arange(_PREDICTION_BATCH) < len(rows) - start
+        keys = jax.random.split(jax.random.fold_in(key, start), _PREDICTION_BATCH)
+        given = {name: values[chunk] for name, values in latent.items()}
+        while np.any(left):
+            execution = record(program, keys, int(np.argmax(left)), given=given, simulate=True)
+            done = execution.followed & left
+            observed = {name: values[done] for name, values in execution.observed.items()}
+            pieces.append((rows[chunk[done]], observed))
+            left &= ~execution.followed
+    return pieces
+
+

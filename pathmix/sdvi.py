@@ -1,0 +1,305 @@
+"""Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import optax
+
+from pathmix.allocation import Allocation, Candidate, SuccessiveHalving
+from pathmix.checks import check_choice, check_positive_int
+from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
+from pathmix.errors import OptionError, PathmixWarning
+from pathmix.executors.threads import Threads
+from pathmix.guides import FullRank, Guide, LowRank, MeanField
+from pathmix.keys import as_key
+from pathmix.labels import label, unique
+from pathmix.posterior import DiscoveryReport, FittedGuide, FittedPath, Posterior
+from pathmix.precision import Precision, engine_scope
+from pathmix.program import Program
+from pathmix.progress import ProgressBar
+from pathmix.region import read_region
+from pathmix.slp import StraightLineProgram
+from pathmix.target import make_target
+from pathmix.training.estimators import Estimator
+from pathmix.training.executables import Executables
+from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.weights import path_weights
+
+_GUIDES: dict[str, Guide] = {"meanfield": MeanField(), "fullrank": FullRank(), "lowrank": LowRank()}
+_SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
+
+GuideOption = str | Guide | Callable[[StraightLineProgram], Guide]
+
+
+@dataclass(frozen=True)
+class SDVI:
+    """Fit a program whose structure is random.
+
+    The program is split into straight-line programs, one per path; a guide is fitted to each, with
+    the budget going where it pays; and they are combined with weights softmax(ELBO).
+
+    Options:
+        guide: "meanfield", "fullrank", "lowrank", a Guide, or a callable that chooses one per path.
+        discovery: how paths are found.
+        allocation: how iterations are shared between paths.
+        optimizer: any optax optimiser.
+        particles: draws per gradient estimate.
+        elbo_samples: draws for the ELBOs that rank and weigh paths.
+        gradient: "auto" takes reparameterised gradients where they are valid and the score function
+            elsewhere; "reparam" and "score" force one.
+        boxes: whether bounds on single variables get guides that live exactly on them; without,
+            paths with continuous branching are truncated by rejection, as in the paper.
+        precision: "float64" or "float32".
+        threads: how many paths are worked on at once; None for one per core.
+        progress: show a progress bar in terminals and notebooks.
+
+    >>> import numpyro, numpyro.distributions as dist
+    >>> def model(y):
+    ...     x = numpyro.sample("x", dist.Normal(0, 1))
+    ...     if x < 0:
+    ...         z = numpyro.sample("z1", dist.Normal(-3, 1))
+    ...     else:
+    ...         z = numpyro.sample("z2", dist.Normal(3, 1))
+    ...     numpyro.sample("y", dist.Normal(z, 2), obs=y)
+    >>> posterior = SDVI(model, allocation=SuccessiveHalving(budget=4_000)).run(0, 2.0)
+    >>> [path.label for path in posterior.paths]
+    ['x >= 0', 'x < 0']
+    """
+
+    model: Callable[..., Any]
+    guide: GuideOption = field(default="meanfield", kw_only=True)
+    discovery: Discovery = field(default=PriorDiscovery(1_000), kw_only=True)
+    allocation: Allocation = field(default=SuccessiveHalving(budget=100_000, keep=10), kw_only=True)
+    optimizer: optax.GradientTransformation = field(default=optax.adam(0.01), kw_only=True)
+    particles: int = field(default=10, kw_only=True)
+    elbo_samples: int = field(default=1_000, kw_only=True)
+    gradient: Literal["auto", "reparam", "score"] = field(default="auto", kw_only=True)
+    boxes: bool = field(default=True, kw_only=True)
+    precision: Precision = field(default="float64", kw_only=True)
+    threads: int | None = field(default=None, kw_only=True)
+    progress: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_options(self)
+
+    def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
+        """Fit the model, called with the given arguments. The same seed gives the same posterior."""
+        with (
+            engine_scope(self.precision),
+            ProgressBar(wanted=self.progress) as progress,
+            Threads(self.threads, self.precision) as executor,
+        ):
+            discovery_key, training_key = jax.random.split(as_key(seed))
+            program = Program(self.model, args, kwargs, self.discovery.limits)
+
+            progress.stage("discovery")
+            found = self.discovery.discover(
+                program, discovery_key, lambda text: progress.stage(f"discovery: {text}")
+            )
+            fits, labels = self._formulate(found, training_key)
+
+            progress.stage("initialisation")
+            log_d_min = _initialise(executor, fits, found.paths)
+            log_c = np.log(_SURROGATE_SHARE) + log_d_min
+
+            _optimise(executor, self.allocation, fits, labels, log_c, progress)
+
+            progress.stage("weights")
+            executor.map(_guarded(PathFit.estimate_elbo), fits)
+            report = DiscoveryReport(found.samples, found.runs, found.dropped_mass, log_d_min)
+            interrupted = executor.stopping.is_set()
+            return self._combine(program, found, fits, labels, report, interrupted=interrupted)
+
+    def _formulate(
+        self, found: Discovered, key: jax.Array
+    ) -> tuple[list[PathFit], list[str]]:
+        """A guide for every path, and the estimator that its region allows."""
+        options = TrainingOptions(self.optimizer, self.particles, self.elbo_samples)
+        executables = Executables()
+        fits, labels = [], []
+        for number, path in enumerate(found.paths):
+            region = read_region(path.slp, boxes=self.boxes)
+            target = make_target(path.slp, region, path.draws)
+            estimator: Estimator = "score" if region.kind == "general" else "reparam"
+            if self.gradient != "auto":
+                estimator = self.gradient
+            guide = self._guide_for(path.slp) if target.dim else MeanField()
+            path_key = jax.random.fold_in(key, number)
+            fits.append(PathFit(target, guide, estimator, options, executables, path_key))
+            labels.append(label(path.slp, region))
+        return fits, unique(labels)
+
+    def _guide_for(self, slp: StraightLineProgram) -> Guide:
+        if isinstance(self.guide, str):
+            return _GUIDES[self.guide]
+        if isinstance(self.guide, Guide):
+            return self.guide
+        chosen = self.guide(slp)
+        if not isinstance(chosen, Guide):
+            raise OptionError(
+                f"guide= was called for a path and gave {chosen!r}, which is not a Guide: it needs "
+                "noise_size, init, sample and log_prob."
+            )
+        return chosen
+
+    def _combine(
+        self,
+        program: Program,
+        found: Discovered,
+        fits: list[PathFit],
+        labels: list[str],
+        report: DiscoveryReport,
+        *,
+        interrupted: bool,
+    ) -> Posterior:
+        """Weights from the final ELBOs of all discovered paths."""
+        weights = path_weights([fit.elbo for fit in fits])
+        fitted = []
+        for fit, text, weight, path in zip(fits, labels, weights, found.paths, strict=True):
+            status, message = fit.status()
+            fitted.append(
+                FittedPath(
+                    label=text,
+                    path=path.slp.path,
+                    weight=float(weight),
+                    elbo=fit.elbo,
+                    acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
+                    steps=fit.steps,
+                    status=status,
+                    message=message,
+                    history=np.concatenate([np.zeros(0), *fit.history]),
+                    guide=FittedGuide(fit.guide, None if fit.state is None else fit.params),
+                    region=fit.target.region.kind,
+                    gradient=fit.estimator,
+                    prior_mass=path.prior_mass,
+                    likelihood_evaluations=fit.evaluations,
+                )
+            )
+        order = sorted(range(len(fits)), key=lambda i: -fitted[i].elbo)
+        return Posterior(
+            paths=tuple(fitted[i] for i in order),
+            discovery=report,
+            notes=_notes(found, fitted, interrupted=interrupted),
+            _program=program,
+            _fits=tuple(fits[i] for i in order),
+            _precision=self.precision,
+        )
+
+
+def _initialise(
+    executor: Threads, fits: Sequence[PathFit], paths: Sequence[DiscoveredPath]
+) -> float:
+    """Start every guide at the prior of its path; returns log d_min."""
+    pairs = list(zip(fits, paths, strict=True))
+    smallest = executor.map(
+        lambda pair: _guarded(lambda fit: fit.initialise(pair[1].draws))(pair[0]), pairs
+    )
+    finite = [value for value in smallest if value is not None and np.isfinite(value)]
+    return min(finite, default=0.0)
+
+
+def _optimise(
+    executor: Threads,
+    allocation: Allocation,
+    fits: Sequence[PathFit],
+    labels: Sequence[str],
+    log_c: float,
+    progress: ProgressBar,
+) -> None:
+    """The phases of training, with the allocation's choice of paths between them."""
+    active = [i for i, fit in enumerate(fits) if fit.trainable]
+    if not active:
+        return
+    phases = allocation.phases(len(active))
+    progress.budget(allocation.budget)
+
+    def train(index: int, iterations: int) -> None:
+        fit = fits[index]
+
+        def report(steps: int) -> bool:
+            progress.advance(steps)
+            return not executor.stopping.is_set()
+
+        _guarded(lambda fit: fit.train(iterations, log_c, report))(fit)
+
+    for phase in range(phases):
+        iterations = allocation.iterations(phases, len(active))
+        progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
+        executor.map(lambda index: train(index, iterations), active)
+        if phase == phases - 1 or executor.stopping.is_set():
+            return
+        executor.map(lambda index: _guarded(PathFit.estimate_elbo)(fits[index]), active)
+        candidates = [Candidate(i, fits[i].elbo, fits[i].steps) for i in active]
+        best = max(candidates, key=lambda candidate: candidate.elbo)
+        progress.best(labels[best.index], best.elbo)
+        kept = allocation.survivors(candidates)
+        for index in set(active) - set(kept):
+            fits[index].dropped = True
+        active = [index for index in kept if fits[index].trainable]
+        if not active:
+            return
+
+
+def _guarded(task: Callable[[PathFit], Any]) -> Callable[[PathFit], Any]:
+    """One bad path never kills the run: its error becomes its status."""
+
+    def run(fit: PathFit) -> Any:
+        if fit.failure is not None:
+            return None
+        try:
+            return task(fit)
+        except Exception as error:
+            fit.failure = error
+            return None
+
+    return run
+
+
+def _notes(
+    found: Discovered, fitted: Sequence[FittedPath], *, interrupted: bool
+) -> tuple[str, ...]:
+    notes = []
+    if interrupted:
+        notes.append("Training was interrupted; guides and weights are those reached by then.")
+    if found.dropped_mass > 0:
+        notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
+    if params := sorted({name for path in found.paths for name in path.slp.params}):
+        notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
+    bad = [path for path in fitted if not path.status.usable]
+    if len(bad) == len(fitted):
+        warnings.warn(
+            f"No path carries weight. The first one says: {bad[0].message}", PathmixWarning, stacklevel=4
+        )
+    return tuple(notes)
+
+
+def _check_options(options: SDVI) -> None:
+    if not callable(options.model):
+        raise OptionError(f"The model must be callable, not {options.model!r}.")
+    if isinstance(options.guide, str):
+        check_choice("guide", options.guide, tuple(_GUIDES))
+    elif isinstance(options.guide, type) or not (
+        isinstance(options.guide, Guide) or callable(options.guide)
+    ):
+        raise OptionError(
+            f"guide must be a name, a Guide instance or a callable, not {options.guide!r}."
+        )
+    for name, needed in (("discovery", "discover"), ("allocation", "survivors")):
+        value = getattr(options, name)
+        if isinstance(value, type) or not hasattr(value, needed):
+            raise OptionError(f"{name} must be an object like the default one, not {value!r}.")
+    if not isinstance(options.optimizer, optax.GradientTransformation):
+        raise OptionError(f"optimizer must be an optax optimiser, not {options.optimizer!r}.")
+    check_positive_int("particles", options.particles)
+    check_positive_int("elbo_samples", options.elbo_samples)
+    check_choice("gradient", options.gradient, ("auto", "reparam", "score"))
+    check_choice("precision", options.precision, ("float64", "float32"))
+    for name in ("boxes", "progress"):
+        if not isinstance(getattr(options, name), bool):
+            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}.")
+    if options.threads is not None:
+        check_positive_int("threads", options.threads)

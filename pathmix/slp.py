@@ -1,0 +1,98 @@
+"""The program along one path: its sites, and its density as one traced graph."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.frontends.source import Source
+from pathmix.graph import Graph
+from pathmix.path import Path
+
+
+@dataclass(frozen=True, eq=False)
+class BijectionTemplate:
+    """The bijection from R^n onto a site's support, which may depend on the values of earlier sites.
+
+    `leaves` are the parameters of the bijection: an array where it is known, an output of the
+    graph where it depends on other sites.
+    """
+
+    treedef: Any
+    leaves: tuple[np.ndarray | int, ...]
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return tuple(leaf for leaf in self.leaves if isinstance(leaf, int))
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A latent site of a straight-line program."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    source: Source
+    pinned: np.ndarray | None  # the value of a discrete site
+    bijection: BijectionTemplate | None  # of a free site
+    bounds: tuple[Any, Any] | None  # of the support, where it is a known interval for each element
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A plate that the program subsamples."""
+
+    name: str
+    size: int
+    subsample_size: int
+
+
+@dataclass(frozen=True, eq=False)
+class StraightLineProgram:
+    """The program along one path.
+
+    `graph` takes the values of all latent sites in order and gives, in this order, the log-prior,
+    the log-likelihood, one truth value per decision, the parameters of bijections that depend on
+    other sites, and the deterministic sites. `minibatch` is the same with the indices of each
+    subsampled plate as further inputs; it exists only for programs that subsample.
+    """
+
+    path: Path
+    sources: tuple[Source, ...]
+    sites: tuple[Site, ...]
+    graph: Graph
+    deterministics: tuple[tuple[str, int], ...]
+    params: tuple[str, ...]
+    plates: tuple[Plate, ...]
+    minibatch: Graph | None
+
+    LOG_PRIOR = 0
+    LOG_LIKELIHOOD = 1
+    FIRST_CONDITION = 2
+
+    @property
+    def free(self) -> tuple[Site, ...]:
+        return tuple(site for site in self.sites if site.pinned is None)
+
+    @cached_property
+    def pinned(self) -> dict[str, np.ndarray]:
+        return {site.name: site.pinned for site in self.sites if site.pinned is not None}
+
+    def inputs(self, free: dict[str, Any], pinned: dict[str, Any]) -> list[Any]:
+        """The graph's inputs, from the values of free and pinned sites."""
+        return [
+            jnp.asarray(pinned[s.name]) if s.pinned is not None else free[s.name] for s in self.sites
+        ]
+
+
+def particle_bytes(slp: StraightLineProgram) -> int:
+    """Memory that one particle needs at once, roughly."""
+    return max(slp.graph.footprint, 8 * len(slp.sites))
+
+
+def typed(site: Site) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(site.shape, site.dtype)

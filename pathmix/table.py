@@ -1,0 +1,48 @@
+"""The posterior as a table of text."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+_HEADERS = ("path", "weight", "ELBO", "acceptance", "steps", "status")
+_MAX_ROWS = 20
+_MAX_LABEL = 60
+
+
+class Row(Protocol):
+    label: str
+    weight: float
+    elbo: float
+    acceptance: float
+    steps: int
+    status: object
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Best paths first; what does not fit is summed up in a last line."""
+    shown = rows[:_MAX_ROWS]
+    cells = [
+        (
+            row.label if len(row.label) <= _MAX_LABEL else row.label[: _MAX_LABEL - 3] + "...",
+            f"{row.weight:.4f}",
+            f"{row.elbo:.3f}",
+            f"{row.acceptance:.3f}",
+            f"{row.steps:,}",
+            str(row.status),
+        )
+        for row in shown
+    ]
+    widths = [max(len(line[i]) for line in [_HEADERS, *cells]) for i in range(len(_HEADERS))]
+    lines = [_line(_HEADERS, widths), "  ".join("-" * width for width in widths)]
+    lines += [_line(line, widths) for line in cells]
+    if hidden := rows[_MAX_ROWS:]:
+        lines.append(f"and {len(hidden)} more paths, weight {sum(row.weight for row in hidden):.2g}")
+    return "\n".join(lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    last = len(cells) - 1
+    padded = [
+        cell.ljust(width) if i in (0, last) else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,38 @@
+"""Compiled functions, one per structure, shared by all paths that have it."""
+
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+
+
+@dataclass
+class _Entry:
+    function: Callable[..., Any]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    compiled: bool = False
+
+
+class Executables:
+    """Builds each function on first use; two threads never compile the same one."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, _Entry] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def call(self, key: Hashable, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(jax.jit(build()))
+        if entry.compiled:
+            return entry.function(*args)
+        with entry.lock:
+            result = entry.function(*args)
+            entry.compiled = True
+            return result

@@ -1,0 +1,231 @@
+"""One path under training: its target, guide, optimiser state, and how it fares."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from pathmix.guides.base import Guide, Params
+from pathmix.status import Status
+from pathmix.target import Target
+from pathmix.training.estimators import Estimator
+from pathmix.training.executables import Executables
+from pathmix.training.functions import make_draw, make_evaluate, make_log_prob, make_prepare
+from pathmix.training.loop import TrainingState, make_train
+from pathmix.training.minibatches import Minibatches
+from pathmix.training.noise import noise_size, normals
+
+# Arrays that one compiled call works on at once stay below this.
+_BLOCK_BYTES = 2**26
+_MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
+_MIN_STEPS = 32
+_INIT_DRAWS = 256
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    optimizer: optax.GradientTransformation
+    particles: int
+    elbo_samples: int
+    rejection_tries: int = 20
+
+
+class ElboEstimate(NamedTuple):
+    elbo: float
+    acceptance: float
+    draws: int
+    zero_density: float  # share of accepted draws with zero density
+    nan_density: float
+
+
+class PathFit:
+    """The state of one path through all phases."""
+
+    def __init__(
+        self,
+        target: Target,
+        guide: Guide,
+        estimator: Estimator,
+        options: TrainingOptions,
+        executables: Executables,
+        key: jax.Array,
+    ) -> None:
+        self.target, self.guide, self.estimator = target, guide, estimator
+        self.options, self.executables = options, executables
+        self.train_key, self.elbo_key, self.batch_key = jax.random.split(key, 3)
+        # A leave-one-out baseline needs company.
+        self.particles = max(options.particles, 2) if estimator == "score" else options.particles
+        self.minibatches = Minibatches(target.slp.plates, self.batch_key)
+        self.state: TrainingState | None = None
+        self.steps = 0
+        self.blocks = 0
+        self.unusable = 0
+        self.evaluations = 0
+        self.history: list[np.ndarray] = []
+        self.estimate: ElboEstimate | None = None
+        self.dropped = False
+        self.failure: Exception | None = None
+
+    @property
+    def params(self) -> Params:
+        assert self.state is not None
+        return self.state.params
+
+    @property
+    def trainable(self) -> bool:
+        return self.target.dim > 0 and self.failure is None
+
+    @property
+    def elbo(self) -> float:
+        return -math.inf if self.estimate is None else self.estimate.elbo
+
+    def initialise(self, draws: dict[str, np.ndarray]) -> float:
+        """Match the guide to prior draws inside the region; returns their smallest log-density."""
+        names = [site.name for site in self.target.slp.sites]
+        count = min(len(draws[names[0]]), _INIT_DRAWS) if names else 1
+        # A fixed size, by repetition, so that paths of one structure share the executable.
+        rows = np.arange(_INIT_DRAWS) % count
+        values = tuple(jnp.asarray(draws[name][rows]) for name in names)
+        u, log_joint = self._call(
+            "prepare",
+            lambda: make_prepare(self.target, self._chunk(_INIT_DRAWS)),
+            values,
+            self.target.arguments,
+        )
+        self.evaluations += count
+        params = self.guide.init(np.asarray(u)[:count])
+        self.state = TrainingState(params, self.options.optimizer.init(params))
+        finite = np.asarray(log_joint)[:count]
+        return float(np.min(finite[np.isfinite(finite)], initial=np.inf))
+
+    def train(self, iterations: int, log_c: float, report: Callable[[int], bool]) -> None:
+        """Optimise for some iterations; `report` is told of each block and may ask to stop."""
+        width = self.particles * self.guide.noise_size(self.target.dim)
+        block = noise_size(_MIN_STEPS * width)
+        steps = max(1, min(_MAX_STEPS, block // width))
+        left = iterations
+        while left > 0:
+            count = min(left, steps)
+            noise = normals(self.train_key, self.blocks, block)
+            self.state, progress = self._call(
+                ("train", steps, block),
+                lambda: make_train(
+                    self.target, self.guide, self.options.optimizer, self.estimator, self.particles, steps
+                ),
+                self.state,
+                noise,
+                self.minibatches.next(steps),
+                count,
+                log_c,
+                self.target.arguments,
+            )
+            self.history.append(np.asarray(progress.history)[:count])
+            self.unusable += int(progress.unusable)
+            self.blocks += 1
+            self.steps += count
+            self.evaluations += count * self.particles
+            left -= count
+            if not report(count):
+                return
+
+    def estimate_elbo(self) -> float:
+        """The truncated ELBO on the full data (Eq. 11), from the guide as it is now."""
+        if self.failure is not None:
+            return self.elbo
+        wanted = self.options.elbo_samples if self.target.dim > 0 else 1
+        log_ratios, inside = np.zeros(0), np.zeros(0, bool)
+        for attempt in range(self.options.rejection_tries):
+            ratios, hits = self._sampled("evaluate", make_evaluate, self.elbo_key, attempt, wanted)
+            log_ratios, inside = np.append(log_ratios, ratios), np.append(inside, hits)
+            if np.any(inside):
+                break
+        self.evaluations += len(inside)
+        accepted = log_ratios[inside]
+        acceptance = float(np.mean(inside))
+        elbo = -math.inf
+        if len(accepted) and not np.any(np.isnan(accepted)):
+            elbo = float(np.mean(accepted) + np.log(acceptance))
+        self.estimate = ElboEstimate(
+            elbo=elbo,
+            acceptance=acceptance,
+            draws=len(inside),
+            zero_density=float(np.mean(np.isneginf(accepted))) if len(accepted) else 0.0,
+            nan_density=float(np.mean(np.isnan(accepted))) if len(accepted) else 0.0,
+        )
+        return elbo
+
+    def status(self) -> tuple[Status, str]:
+        """The word and the sentence for this path."""
+        if self.failure is not None:
+            return Status.FAILED, f"{type(self.failure).__name__}: {self.failure}"
+        assert self.estimate is not None
+        found = self.estimate
+        if found.acceptance == 0:
+            return Status.OUTSIDE, (
+                f"None of {found.draws} draws of the guide fell inside the path's region; it carries no weight."
+            )
+        if found.nan_density > 0:
+            return Status.NAN, (
+                f"The log-density is NaN for {found.nan_density:.0%} of the guide's draws; it carries no "
+                "weight. Look for 0/0, log of a negative number, or a covariance that is not positive definite."
+            )
+        if found.zero_density > 0:
+            return Status.ZERO, (
+                f"{found.zero_density:.1%} of the guide's draws have zero density (log-density -inf), which "
+                "makes the ELBO -inf; it carries no weight."
+            )
+        if self.target.dim == 0:
+            return Status.EXACT, "No free site; the weight of this path is exact."
+        if self.steps == 0:
+            return Status.UNTRAINED, "The budget left no iteration for this path; its guide is the prior's."
+        skipped = f" {self.unusable} steps had no usable gradient." if self.unusable else ""
+        if self.dropped:
+            return Status.DROPPED, (
+                f"Set aside by the allocation after {self.steps} steps; it keeps its guide and its weight.{skipped}"
+            )
+        return Status.OK, f"Trained for {self.steps} steps.{skipped}"
+
+    def draw(self, key: jax.Array, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Sites of `count` draws of the guide before truncation, and which are inside the region."""
+        return self._sampled("draw", make_draw, key, 0, count)
+
+    def log_prob(self, values: dict[str, np.ndarray]) -> float:
+        """log q~ of one draw, in the coordinates of the program."""
+        row = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.target.slp.sites)
+        arguments = self.target.arguments
+        make = lambda: make_log_prob(self.target, self.guide)  # noqa: E731
+        return float(self._call("log_prob", make, self.params, row, arguments))
+
+    def _sampled(
+        self, what: str, make: Callable[..., Any], key: jax.Array, attempt: int, count: int
+    ) -> Any:
+        """Run a compiled function of guide draws until it has given `count` rows."""
+        width = self.guide.noise_size(self.target.dim)
+        size = self._chunk(count)
+        block = noise_size(size * width)
+        chunks = -(-count // size)
+        results = [
+            self._call(
+                (what, size, block),
+                lambda: make(self.target, self.guide, size),
+                self.params,
+                normals(key, attempt * chunks + number, block),
+                self.target.arguments,
+            )
+            for number in range(chunks)
+        ]
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
+
+    def _chunk(self, count: int) -> int:
+        """How many draws one compiled call handles."""
+        fitting = _BLOCK_BYTES // max(self.target.slp.graph.footprint, 8 * self.target.dim)
+        return max(1, min(count, fitting))
+
+    def _call(self, what: Any, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
+        key = (what, self.target.structure, self.guide, self.estimator, self.particles)
+        return self.executables.call(key, build, *args)

@@ -1,0 +1,67 @@
+"""The functions of a path that are compiled besides its training loop. All take a batch."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from pathmix.guides.base import Guide
+from pathmix.target import Target
+
+Compilable = Callable[..., Any]
+
+
+def make_prepare(target: Target, chunk: int) -> Compilable:
+    """(values, arguments) -> unconstrained vectors and log gamma of prior draws."""
+
+    def prepare(values: Any, arguments: Any) -> Any:
+        def one(row: Any) -> Any:
+            outputs = target.slp.graph(arguments.consts, list(row))
+            log_joint = outputs[target.slp.LOG_PRIOR] + outputs[target.slp.LOG_LIKELIHOOD]
+            return target.unconstrain(row, arguments), log_joint
+
+        return jax.lax.map(one, values, batch_size=chunk)
+
+    return prepare
+
+
+def make_evaluate(target: Target, guide: Guide, size: int) -> Compilable:
+    """(params, noise, arguments) -> log gamma - log q~ of draws, and which are inside the region."""
+
+    def evaluate(params: Any, noise: jax.Array, arguments: Any) -> Any:
+        def one(row: jax.Array) -> Any:
+            u = guide.sample(params, row)
+            density = target.density(u, arguments)
+            log_q = guide.log_prob(params, u)
+            return density.log_joint + density.log_det - log_q, density.inside
+
+        return jax.vmap(one)(_rows(noise, size, guide.noise_size(target.dim)))
+
+    return evaluate
+
+
+def make_draw(target: Target, guide: Guide, size: int) -> Compilable:
+    """(params, noise, arguments) -> sites of draws by name, and which are inside the region."""
+
+    def draw(params: Any, noise: jax.Array, arguments: Any) -> Any:
+        def one(row: jax.Array) -> Any:
+            return target.values(guide.sample(params, row), arguments)
+
+        return jax.vmap(one)(_rows(noise, size, guide.noise_size(target.dim)))
+
+    return draw
+
+
+def make_log_prob(target: Target, guide: Guide) -> Compilable:
+    """(params, values, arguments) -> log q~ of one draw, in the coordinates of the program."""
+
+    def log_prob(params: Any, values: Any, arguments: Any) -> Any:
+        u = target.unconstrain(values, arguments)
+        _, log_det = target.constrain(u, arguments)
+        return guide.log_prob(params, u) - log_det
+
+    return log_prob
+
+
+def _rows(noise: jax.Array, size: int, width: int) -> jax.Array:
+    return noise[: size * width].reshape(size, width)

@@ -1,0 +1,27 @@
+"""Standard normal noise in a few fixed sizes.
+
+Compiling random-number code takes longer than compiling most training loops, so it is compiled
+once per size, for all paths, and the noise is an argument of everything else.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import jax
+
+SIZES = tuple(2**power for power in (13, 16, 19, 22, 25, 28))
+
+
+def noise_size(wanted: int) -> int:
+    """The smallest block that holds `wanted` numbers."""
+    return next((size for size in SIZES if size >= wanted), SIZES[-1])
+
+
+def normals(key: jax.Array, counter: int, size: int) -> jax.Array:
+    """The block of noise number `counter`."""
+    return _generator(size)(key, counter)
+
+
+@lru_cache
+def _generator(size: int) -> Any:
+    return jax.jit(lambda key, counter: jax.random.normal(jax.random.fold_in(key, counter), (size,)))
