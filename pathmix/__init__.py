@@ -8,8 +8,7 @@ from pathmix.guides import FullRank, Guide, LowRank, MeanField
 from pathmix.posterior import FittedPath, Posterior
 from pathmix.sdvi import SDVI
 from pathmix.status import Status
-
-__version__ = "0.1.0"
+from pathmix.version import __version__
 
 __all__ = [
     "SDVI",
@@ -27,4 +26,5 @@ __all__ = [
     "Status",
     "SuccessiveHalving",
     "Uniform",
+    "__version__",
 ]

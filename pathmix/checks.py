@@ -1,6 +1,6 @@
 """Checks of option values, made when an object is constructed."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 from pathmix.errors import OptionError
@@ -12,7 +12,7 @@ def check_positive_int(what: str, value: Any) -> None:
 
 
 def check_positive_number(what: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise OptionError(f"{what} must be a positive number, not {value!r}.")
 
 

@@ -85,9 +85,7 @@ def expressions(graph: Graph, pinned: Sequence[np.ndarray | None]) -> list[Expre
     return _open(graph.jaxpr, [_known(const) for const in graph.consts], inputs)
 
 
-def _open(
-    jaxpr: jex.Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expression]
-) -> list[Expression]:
+def _open(jaxpr: jex.Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expression]) -> list[Expression]:
     scope: dict[Any, Expression] = dict(zip(jaxpr.constvars, consts, strict=True))
     scope.update(zip(jaxpr.invars, inputs, strict=True))
 
@@ -138,5 +136,3 @@ def _operation(eqn: Any, operands: tuple[Expression, ...], index: int) -> Expres
         sites=frozenset[int]().union(*(child.sites for child in operands)),
         free=any(child.free for child in operands),
     )
-
-

@@ -136,9 +136,7 @@ def under_power(interval: Interval, exponent: int) -> Interval | None:
     return rooted if exponent % 2 else under_abs(rooted)
 
 
-def _on_range(
-    inverse: Callable[[float], float], low: float, high: float
-) -> Callable[[Interval], Interval]:
+def _on_range(inverse: Callable[[float], float], low: float, high: float) -> Callable[[Interval], Interval]:
     """Preimage under an increasing function onto (low, high), given its inverse."""
 
     def lower(x: float) -> float:

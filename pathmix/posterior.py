@@ -12,10 +12,10 @@ from pathmix.draws import Draws, Piece, merge
 from pathmix.errors import PathmixError, RejectionError, ValueLookupError
 from pathmix.frontends.numpyro.record import record
 from pathmix.guides.base import Guide, Params
-from pathmix.keys import as_key, generator
 from pathmix.path import Path
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
+from pathmix.seeds import Seed
 from pathmix.status import Status
 from pathmix.table import table
 from pathmix.training.estimators import Estimator
@@ -115,21 +115,19 @@ class Posterior:
     def sample(self, seed: int | jax.Array, count: int) -> Draws:
         """Draws from the mixture: latent and deterministic sites, masked where a path lacks one."""
         with engine_scope(self._precision):
-            key = as_key(seed)
-            path, pieces = self._sample(key, count)
+            path, pieces = self._sample(Seed.of(seed), count)
             return merge(pieces, path)
 
     def predict(self, seed: int | jax.Array, count: int, *args: Any, **kwargs: Any) -> Draws:
         """Simulate the observed sites, with new arguments, for draws from the mixture."""
         with engine_scope(self._precision):
-            draw_key, run_key = jax.random.split(as_key(seed))
-            path, pieces = self._sample(draw_key, count)
+            root = Seed.of(seed)
+            path, pieces = self._sample(root.child(0), count)
             program = self._program.with_arguments(args, kwargs)
             predicted: list[Piece] = []
             for number, (rows, values) in enumerate(pieces):
                 latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
-                key = jax.random.fold_in(run_key, number)
-                predicted += _simulate(program, key, rows, latent)
+                predicted += _simulate(program, root.child(1, number), rows, latent)
             return merge(predicted, path)
 
     def log_prob(self, values: Mapping[str, Any]) -> float:
@@ -139,9 +137,7 @@ class Posterior:
         """
         with engine_scope(self._precision):
             given = {name: np.asarray(value)[None] for name, value in values.items()}
-            execution = record(
-                self._program, jax.random.split(jax.random.key(0), 1), 0, given=given, complete=True
-            )
+            execution = record(self._program, Seed.of(0).keys(1), 0, given=given, complete=True)
             known = {path.path: position for position, path in enumerate(self.paths)}
             position = known.get(execution.path)
             names = set(execution.path.addresses)
@@ -158,7 +154,7 @@ class Posterior:
             truncated = fit.log_prob(dict(values)) - np.log(path.acceptance)
             return float(np.log(path.weight) + truncated)
 
-    def _sample(self, key: jax.Array, count: int) -> tuple[np.ndarray, list[Piece]]:
+    def _sample(self, seed: Seed, count: int) -> tuple[np.ndarray, list[Piece]]:
         """The path of each draw, and the values of each path's draws."""
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise PathmixError(f"The number of draws must be at least 1, not {count!r}.")
@@ -168,22 +164,21 @@ class Posterior:
                 "No path carries weight, so there is nothing to draw from. "
                 f"The best one says: {self.paths[0].message}"
             )
-        choice_key, *keys = jax.random.split(key, len(self.paths) + 1)
-        path = generator(choice_key).choice(len(weights), size=count, p=weights / weights.sum())
+        path = seed.child(0).generator().choice(len(weights), size=count, p=weights / weights.sum())
         pieces = []
         for position in np.unique(path):
             rows = np.flatnonzero(path == position)
-            pieces.append((rows, self._accepted(int(position), keys[position], len(rows))))
+            pieces.append((rows, self._accepted(int(position), seed.child(1), len(rows))))
         return path, pieces
 
-    def _accepted(self, position: int, key: jax.Array, count: int) -> dict[str, np.ndarray]:
+    def _accepted(self, position: int, seed: Seed, count: int) -> dict[str, np.ndarray]:
         """Draws of one truncated guide, by rejection with a bounded number of tries."""
         fit, path = self._fits[position], self.paths[position]
         wanted = int(np.ceil(count / path.acceptance * 1.1)) if path.acceptance < 1 else count
         parts: list[dict[str, np.ndarray]] = []
         found = 0
         for attempt in range(fit.options.rejection_tries):
-            values, inside = fit.draw(jax.random.fold_in(key, attempt), wanted)
+            values, inside = fit.draw(seed.child(position, attempt), wanted)
             parts.append({name: array[inside] for name, array in values.items()})
             found += int(inside.sum())
             if found >= count:
@@ -194,16 +189,14 @@ class Posterior:
         )
 
 
-def _simulate(
-    program: Program, key: jax.Array, rows: np.ndarray, latent: dict[str, np.ndarray]
-) -> list[Piece]:
+def _simulate(program: Program, seed: Seed, rows: np.ndarray, latent: dict[str, np.ndarray]) -> list[Piece]:
     """Observed sites for given latent values. New arguments may lead draws of one path apart."""
     pieces: list[Piece] = []
     for start in range(0, len(rows), _PREDICTION_BATCH):
         # A batch that is not full is filled up by repetition: one batch size, compiled once.
         chunk = np.arange(start, start + _PREDICTION_BATCH) % len(rows)
         left = np.arange(_PREDICTION_BATCH) < len(rows) - start
-        keys = jax.random.split(jax.random.fold_in(key, start), _PREDICTION_BATCH)
+        keys = seed.child(start).keys(_PREDICTION_BATCH)
         given = {name: values[chunk] for name, values in latent.items()}
         while np.any(left):
             execution = record(program, keys, int(np.argmax(left)), given=given, simulate=True)
@@ -212,5 +205,3 @@ def _simulate(
             pieces.append((rows[chunk[done]], observed))
             left &= ~execution.followed
     return pieces
-
-

@@ -220,9 +220,7 @@ def _clamped(node: Expression, interval: Interval) -> Bounds | None:
 
 def _check_decisions(slp: StraightLineProgram, conditions: list[Expression]) -> None:
     """A continuous value that became a Python number leaves a path with probability zero."""
-    for decision, source, condition in zip(
-        slp.path.decisions, slp.sources, conditions, strict=True
-    ):
+    for decision, source, condition in zip(slp.path.decisions, slp.sources, conditions, strict=True):
         if condition.free and _is_float(decision.value):
             names = [slp.sites[i].name for i in sorted(condition.sites) if slp.sites[i].pinned is None]
             raise ContinuousDecisionError(

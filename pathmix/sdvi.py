@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -15,18 +16,19 @@ from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscov
 from pathmix.errors import OptionError, PathmixWarning
 from pathmix.executors.threads import Threads
 from pathmix.guides import FullRank, Guide, LowRank, MeanField
-from pathmix.keys import as_key
 from pathmix.labels import label, unique
 from pathmix.posterior import DiscoveryReport, FittedGuide, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
 from pathmix.progress import ProgressBar
 from pathmix.region import read_region
+from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 from pathmix.target import make_target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.verdict import verdict
 from pathmix.weights import path_weights
 
 _GUIDES: dict[str, Guide] = {"meanfield": MeanField(), "fullrank": FullRank(), "lowrank": LowRank()}
@@ -93,14 +95,14 @@ class SDVI:
             ProgressBar(wanted=self.progress) as progress,
             Threads(self.threads, self.precision) as executor,
         ):
-            discovery_key, training_key = jax.random.split(as_key(seed))
+            root = Seed.of(seed)
             program = Program(self.model, args, kwargs, self.discovery.limits)
 
             progress.stage("discovery")
             found = self.discovery.discover(
-                program, discovery_key, lambda text: progress.stage(f"discovery: {text}")
+                program, root.child(0), lambda text: progress.stage(f"discovery: {text}")
             )
-            fits, labels = self._formulate(found, training_key)
+            fits, labels = self._formulate(found, root.child(1))
 
             progress.stage("initialisation")
             log_d_min = _initialise(executor, fits, found.paths)
@@ -114,9 +116,7 @@ class SDVI:
             interrupted = executor.stopping.is_set()
             return self._combine(program, found, fits, labels, report, interrupted=interrupted)
 
-    def _formulate(
-        self, found: Discovered, key: jax.Array
-    ) -> tuple[list[PathFit], list[str]]:
+    def _formulate(self, found: Discovered, seed: Seed) -> tuple[list[PathFit], list[str]]:
         """A guide for every path, and the estimator that its region allows."""
         options = TrainingOptions(self.optimizer, self.particles, self.elbo_samples)
         executables = Executables()
@@ -128,8 +128,7 @@ class SDVI:
             if self.gradient != "auto":
                 estimator = self.gradient
             guide = self._guide_for(path.slp) if target.dim else MeanField()
-            path_key = jax.random.fold_in(key, number)
-            fits.append(PathFit(target, guide, estimator, options, executables, path_key))
+            fits.append(PathFit(target, guide, estimator, options, executables, seed.child(number)))
             labels.append(label(path.slp, region))
         return fits, unique(labels)
 
@@ -160,7 +159,7 @@ class SDVI:
         weights = path_weights([fit.elbo for fit in fits])
         fitted = []
         for fit, text, weight, path in zip(fits, labels, weights, found.paths, strict=True):
-            status, message = fit.status()
+            status, message = verdict(fit)
             fitted.append(
                 FittedPath(
                     label=text,
@@ -190,14 +189,10 @@ class SDVI:
         )
 
 
-def _initialise(
-    executor: Threads, fits: Sequence[PathFit], paths: Sequence[DiscoveredPath]
-) -> float:
+def _initialise(executor: Threads, fits: Sequence[PathFit], paths: Sequence[DiscoveredPath]) -> float:
     """Start every guide at the prior of its path; returns log d_min."""
     pairs = list(zip(fits, paths, strict=True))
-    smallest = executor.map(
-        lambda pair: _guarded(lambda fit: fit.initialise(pair[1].draws))(pair[0]), pairs
-    )
+    smallest = executor.map(lambda pair: _guarded(lambda fit: fit.initialise(pair[1].draws))(pair[0]), pairs)
     finite = [value for value in smallest if value is not None and np.isfinite(value)]
     return min(finite, default=0.0)
 
@@ -218,18 +213,17 @@ def _optimise(
     progress.budget(allocation.budget)
 
     def train(index: int, iterations: int) -> None:
-        fit = fits[index]
 
         def report(steps: int) -> bool:
             progress.advance(steps)
             return not executor.stopping.is_set()
 
-        _guarded(lambda fit: fit.train(iterations, log_c, report))(fit)
+        _guarded(lambda fit: fit.train(iterations, log_c, report))(fits[index])
 
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
-        executor.map(lambda index: train(index, iterations), active)
+        executor.map(partial(train, iterations=iterations), active)
         if phase == phases - 1 or executor.stopping.is_set():
             return
         executor.map(lambda index: _guarded(PathFit.estimate_elbo)(fits[index]), active)
@@ -259,9 +253,7 @@ def _guarded(task: Callable[[PathFit], Any]) -> Callable[[PathFit], Any]:
     return run
 
 
-def _notes(
-    found: Discovered, fitted: Sequence[FittedPath], *, interrupted: bool
-) -> tuple[str, ...]:
+def _notes(found: Discovered, fitted: Sequence[FittedPath], *, interrupted: bool) -> tuple[str, ...]:
     notes = []
     if interrupted:
         notes.append("Training was interrupted; guides and weights are those reached by then.")
@@ -272,7 +264,9 @@ def _notes(
     bad = [path for path in fitted if not path.status.usable]
     if len(bad) == len(fitted):
         warnings.warn(
-            f"No path carries weight. The first one says: {bad[0].message}", PathmixWarning, stacklevel=4
+            f"No path carries weight. The first one says: {bad[0].message}",
+            PathmixWarning,
+            stacklevel=4,
         )
     return tuple(notes)
 
@@ -282,12 +276,8 @@ def _check_options(options: SDVI) -> None:
         raise OptionError(f"The model must be callable, not {options.model!r}.")
     if isinstance(options.guide, str):
         check_choice("guide", options.guide, tuple(_GUIDES))
-    elif isinstance(options.guide, type) or not (
-        isinstance(options.guide, Guide) or callable(options.guide)
-    ):
-        raise OptionError(
-            f"guide must be a name, a Guide instance or a callable, not {options.guide!r}."
-        )
+    elif isinstance(options.guide, type) or not (isinstance(options.guide, Guide) or callable(options.guide)):
+        raise OptionError(f"guide must be a name, a Guide instance or a callable, not {options.guide!r}.")
     for name, needed in (("discovery", "discover"), ("allocation", "survivors")):
         value = getattr(options, name)
         if isinstance(value, type) or not hasattr(value, needed):

@@ -84,9 +84,7 @@ class StraightLineProgram:
 
     def inputs(self, free: dict[str, Any], pinned: dict[str, Any]) -> list[Any]:
         """The graph's inputs, from the values of free and pinned sites."""
-        return [
-            jnp.asarray(pinned[s.name]) if s.pinned is not None else free[s.name] for s in self.sites
-        ]
+        return [jnp.asarray(pinned[s.name]) if s.pinned is not None else free[s.name] for s in self.sites]
 
 
 def particle_bytes(slp: StraightLineProgram) -> int:

@@ -9,12 +9,18 @@ _MAX_LABEL = 60
 
 
 class Row(Protocol):
-    label: str
-    weight: float
-    elbo: float
-    acceptance: float
-    steps: int
-    status: object
+    @property
+    def label(self) -> str: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def elbo(self) -> float: ...
+    @property
+    def acceptance(self) -> float: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def status(self) -> object: ...
 
 
 def table(rows: Sequence[Row]) -> str:

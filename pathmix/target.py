@@ -22,10 +22,26 @@ from pathmix.slp import Site, StraightLineProgram
 class Arguments(NamedTuple):
     """What a target computes with."""
 
-    consts: tuple[jax.Array, ...]
-    minibatch_consts: tuple[jax.Array, ...]
+    density: tuple[jax.Array, ...]  # captured by each graph
+    minibatch: tuple[jax.Array, ...]
+    sites: tuple[jax.Array, ...]
+    supports: tuple[tuple[jax.Array, ...], ...]
     pinned: dict[int, jax.Array]
     bijections: tuple[Any, ...]  # a Box, or the known parameters of a bijection, per free site
+
+
+class Graphs(NamedTuple):
+    """The parts of a straight-line program's graph, each with what it needs and no more."""
+
+    density: Graph  # log-prior, log-likelihood, live conditions
+    minibatch: Graph | None  # the same on a minibatch
+    sites: Graph  # live conditions, deterministic sites
+    supports: tuple[Graph | None, ...]  # a site's bijection, where earlier sites matter
+
+    @property
+    def structure(self) -> tuple[str | None, ...]:
+        parts = (self.density, self.minibatch, self.sites, *self.supports)
+        return tuple(None if graph is None else graph.structure for graph in parts)
 
 
 class Density(NamedTuple):
@@ -46,10 +62,10 @@ class Density(NamedTuple):
 class Target:
     slp: StraightLineProgram
     region: Region
+    graphs: Graphs
     arguments: Arguments
     slices: tuple[tuple[int, int], ...]  # of each free site in the flat vector
     shapes: tuple[tuple[int, ...], ...]  # of each free site before its bijection
-    supports: tuple[Graph | None, ...]  # computes a site's bijection, where earlier sites matter
 
     @property
     def dim(self) -> int:
@@ -57,22 +73,17 @@ class Target:
 
     @cached_property
     def structure(self) -> tuple[Any, ...]:
-        slp = self.slp
+        """Equal for targets that can run the same compiled code."""
         return (
-            slp.graph.structure,
-            None if slp.minibatch is None else slp.minibatch.structure,
-            self.region.live,
-            len(slp.path.decisions),
-            tuple(len(position) for position in (slp.sites, slp.plates, slp.deterministics)),
+            self.graphs.structure,
+            len(self.region.live),
             self.slices,
             self.shapes,
-            tuple(
-                None
-                if site.bijection is None
-                else (str(site.bijection.treedef), site.bijection.slots, type(known).__name__)
-                for site, known in zip(slp.free, self.arguments.bijections, strict=True)
-            ),
-            tuple(site.pinned is None for site in slp.sites),
+            tuple(name for name, _ in self.slp.deterministics),
+            tuple(site.name for site in self.slp.sites),
+            tuple(site.pinned is None for site in self.slp.sites),
+            tuple(_bijection_structure(site) for site in self.slp.free),
+            jax.tree.structure(self.arguments),
         )
 
     def constrain(self, u: jax.Array, arguments: Arguments) -> tuple[list[jax.Array], jax.Array]:
@@ -113,49 +124,42 @@ class Target:
     ) -> Density:
         """The densities at an unconstrained vector; with `indices`, of a minibatch."""
         inputs, log_det = self.constrain(u, arguments)
-        if indices is not None and self.slp.minibatch is not None:
-            outputs = self.slp.minibatch(arguments.minibatch_consts, [*inputs, *indices])
+        if indices is not None and self.graphs.minibatch is not None:
+            outputs = self.graphs.minibatch(arguments.minibatch, [*inputs, *indices])
         else:
-            outputs = self.slp.graph(arguments.consts, inputs)
-        first = self.slp.FIRST_CONDITION
-        conditions = [outputs[first + i] for i in self.region.live]
-        return Density(
-            outputs[self.slp.LOG_PRIOR],
-            outputs[self.slp.LOG_LIKELIHOOD],
-            log_det,
-            jnp.all(jnp.stack(conditions)) if conditions else jnp.array(True),
-        )
+            outputs = self.graphs.density(arguments.density, inputs)
+        log_prior, log_likelihood, *conditions = outputs
+        return Density(log_prior, log_likelihood, log_det, _all(conditions))
+
+    def log_joint(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
+        """log gamma at the values of all latent sites."""
+        log_prior, log_likelihood, *_ = self.graphs.density(arguments.density, values)
+        return log_prior + log_likelihood
 
     def values(self, u: jax.Array, arguments: Arguments) -> tuple[dict[str, jax.Array], jax.Array]:
         """Latent and deterministic sites by name, and whether the vector is inside the region."""
         inputs, _ = self.constrain(u, arguments)
-        outputs = self.slp.graph(arguments.consts, inputs)
-        first = self.slp.FIRST_CONDITION
-        conditions = [outputs[first + i] for i in self.region.live]
+        outputs = self.graphs.sites(arguments.sites, inputs)
+        live = len(self.region.live)
         named = {site.name: value for site, value in zip(self.slp.sites, inputs, strict=True)}
-        named |= {name: jnp.asarray(outputs[slot]) for name, slot in self.slp.deterministics}
-        return named, jnp.all(jnp.stack(conditions)) if conditions else jnp.array(True)
+        for (name, _), value in zip(self.slp.deterministics, outputs[live:], strict=True):
+            named[name] = jnp.asarray(value)
+        return named, _all(outputs[:live])
 
     @cached_property
     def _free(self) -> tuple[tuple[int, Site], ...]:
         return tuple((i, site) for i, site in enumerate(self.slp.sites) if site.pinned is None)
 
-    def _bijection(
-        self, site: Site, order: int, known: Any, arguments: Arguments, inputs: list[Any]
-    ) -> Any:
+    def _bijection(self, site: Site, order: int, known: Any, arguments: Arguments, inputs: list[Any]) -> Any:
         assert site.bijection is not None
-        support = self.supports[order]
-        computed = iter(() if support is None else support(arguments.consts, inputs))
+        support = self.graphs.supports[order]
+        computed = iter(() if support is None else support(arguments.supports[order], inputs))
         given = iter(known)
-        leaves = [
-            next(computed) if isinstance(leaf, int) else next(given) for leaf in site.bijection.leaves
-        ]
+        leaves = [next(computed) if isinstance(leaf, int) else next(given) for leaf in site.bijection.leaves]
         return site.bijection.treedef.unflatten(leaves)
 
 
-def make_target(
-    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray]
-) -> Target:
+def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray]) -> Target:
     """The target of a path; prior `draws` inside it set the scale of half-lines."""
     slices, shapes, supports, bijections = [], [], [], []
     start = 0
@@ -176,13 +180,32 @@ def make_target(
         slices.append((start, stop))
         shapes.append(tuple(shape))
         start = stop
+    live = [slp.FIRST_CONDITION + index for index in region.live]
+    wanted = [slp.LOG_PRIOR, slp.LOG_LIKELIHOOD, *live]
+    graphs = Graphs(
+        density=slp.graph.outputs(wanted),
+        minibatch=None if slp.minibatch is None else slp.minibatch.outputs(wanted),
+        sites=slp.graph.outputs([*live, *(slot for _, slot in slp.deterministics)]),
+        supports=tuple(supports),
+    )
     arguments = Arguments(
-        consts=slp.graph.consts,
-        minibatch_consts=() if slp.minibatch is None else slp.minibatch.consts,
+        density=graphs.density.consts,
+        minibatch=() if graphs.minibatch is None else graphs.minibatch.consts,
+        sites=graphs.sites.consts,
+        supports=tuple(() if graph is None else graph.consts for graph in supports),
         pinned={i: jnp.asarray(s.pinned) for i, s in enumerate(slp.sites) if s.pinned is not None},
         bijections=tuple(bijections),
     )
-    return Target(slp, region, arguments, tuple(slices), tuple(shapes), tuple(supports))
+    return Target(slp, region, graphs, arguments, tuple(slices), tuple(shapes))
+
+
+def _all(conditions: Sequence[jax.Array]) -> jax.Array:
+    return jnp.all(jnp.stack(conditions)) if conditions else jnp.array(True)
+
+
+def _bijection_structure(site: Site) -> tuple[Any, ...]:
+    assert site.bijection is not None
+    return str(site.bijection.treedef), tuple(isinstance(x, int) for x in site.bijection.leaves)
 
 
 def _box(site: Site, region: Region, draws: np.ndarray) -> Box:
@@ -197,7 +220,7 @@ def _box(site: Site, region: Region, draws: np.ndarray) -> Box:
 def _unconstrained_shape(slp: StraightLineProgram, site: Site) -> tuple[int, ...]:
     assert site.bijection is not None
     leaves = [
-        np.zeros(slp.graph.jaxpr.outvars[leaf].aval.shape) if isinstance(leaf, int) else leaf
+        np.zeros(slp.graph.output_shape(leaf)) if isinstance(leaf, int) else leaf
         for leaf in site.bijection.leaves
     ]
     return tuple(site.bijection.treedef.unflatten(leaves).inverse_shape(site.shape))

@@ -1,10 +1,12 @@
 """How a budget of iterations is shared between paths."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 
-class Candidate(NamedTuple):
+@dataclass(frozen=True)
+class Candidate:
     """An active path at the end of a phase."""
 
     index: int

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import jax
 import numpy as np
 
 from pathmix.program import Limits, Program
+from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 
 
@@ -36,6 +36,4 @@ class Discovery(Protocol):
     @property
     def limits(self) -> Limits: ...
 
-    def discover(
-        self, program: Program, key: jax.Array, report: Callable[[str], None]
-    ) -> Discovered: ...
+    def discover(self, program: Program, seed: Seed, report: Callable[[str], None]) -> Discovered: ...

@@ -15,12 +15,13 @@ from pathmix.frontends.numpyro.record import record
 from pathmix.frontends.numpyro.replay import replay
 from pathmix.path import Path
 from pathmix.program import Limits, Program
+from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 
 # Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay
 # with it: a new batch size means compiling every operation of the program again.
-_FIRST_BATCH = 128
-_BATCHES_BEFORE_GROWING = 16
+_FIRST_BATCH = 256
+_BATCHES_BEFORE_GROWING = 8
 _BATCH_BYTES = 2**27
 _MAX_BATCH = 2**16
 _KEPT_DRAWS = 1_024
@@ -51,21 +52,17 @@ class PriorDiscovery:
     def limits(self) -> Limits:
         return Limits(self.max_sites, self.max_seconds)
 
-    def discover(
-        self, program: Program, key: jax.Array, report: Callable[[str], None]
-    ) -> Discovered:
-        keys = jax.random.split(key, self.samples)
+    def discover(self, program: Program, seed: Seed, report: Callable[[str], None]) -> Discovered:
         search = _Search(program, self.max_paths)
-        start, batch = 0, min(self.samples, _FIRST_BATCH)
-        while start < self.samples:
-            stop = min(start + batch, self.samples)
-            # The last batch is filled up with earlier seeds, which count as explained.
-            rows = np.arange(stop - batch, stop)
-            search.explain(keys[rows], fresh=rows >= start, report=report)
-            start = stop
-            if (self.samples - start) / batch > _BATCHES_BEFORE_GROWING:
+        done, batch = 0, min(self.samples, _FIRST_BATCH)
+        while done < self.samples:
+            # What the last batch has beyond the wanted number only fills it up.
+            wanted = np.arange(batch) < self.samples - done
+            search.explain(seed.child(done).keys(batch), wanted, report)
+            done += batch
+            if (self.samples - done) / batch > _BATCHES_BEFORE_GROWING:
                 fitting = max(1, _BATCH_BYTES // search.footprint)
-                batch = min(self.samples - start, fitting, _MAX_BATCH)
+                batch = min(self.samples - done, fitting, _MAX_BATCH)
         return search.result(self.samples)
 
 
@@ -84,11 +81,9 @@ class _Search:
     def footprint(self) -> int:
         return max(slp.graph.footprint for slp in self.slps.values())
 
-    def explain(
-        self, keys: jax.Array, fresh: np.ndarray, report: Callable[[str], None]
-    ) -> None:
-        """Find the path of every fresh seed of a batch."""
-        left = fresh.copy()
+    def explain(self, keys: jax.Array, wanted: np.ndarray, report: Callable[[str], None]) -> None:
+        """Find the path of every wanted seed of a batch."""
+        left = wanted.copy()
         while np.any(left):
             leader = int(np.argmax(left))
             execution = record(self.program, keys, leader)

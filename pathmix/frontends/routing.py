@@ -1,4 +1,4 @@
-"""Routes Python's questions about a traced value (`bool`, `int`, `float`, an index, `.item()`) to an observer.
+"""Routes what Python asks of a traced value (`bool`, `int`, `float`, an index, `.item()`) to an observer.
 
 JAX refuses to turn a traced value into a Python value. While `routed(observer)` is active, in this
 thread of control only, the observer answers instead. The class attributes are put back on exit.
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 from pathmix.path import DecisionKind
 
@@ -33,7 +33,7 @@ _MISSING = object()
 @contextmanager
 def routed(observer: Observer) -> Iterator[None]:
     """Let `observer` answer for every tracer that it owns."""
-    tracer_class = jax.core.Tracer
+    tracer_class = Tracer
     saved = {name: tracer_class.__dict__.get(name, _MISSING) for name in _ROUTES}
     token = _observer.set(observer)
     try:
@@ -64,9 +64,7 @@ def _route(answer: Callable[..., Any], original: Any, name: str) -> Callable[...
 
 def _scalar(tracer: Any, what: str) -> Any:
     if tracer.size != 1:
-        raise TypeError(
-            f"only a value with one element has {what}; this one has shape {tracer.shape}"
-        )
+        raise TypeError(f"only a value with one element has {what}; this one has shape {tracer.shape}")
     return tracer
 
 
@@ -98,8 +96,11 @@ def _index(observer: Observer, tracer: Any) -> int:
 
 
 def _item(observer: Observer, tracer: Any, *args: int) -> bool | int | float:
-    if args:
-        tracer = tracer[args] if len(args) > 1 else tracer.ravel()[args[0]]
+    if len(args) > 1:
+        tracer = tracer[args]
+    elif args:
+        (position,) = args
+        tracer = tracer.ravel()[position]
     if np.issubdtype(tracer.dtype, np.bool_):
         return _bool(observer, tracer)
     return _int(observer, tracer) if _is_integral(tracer) else _float(observer, tracer)

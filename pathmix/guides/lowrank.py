@@ -39,9 +39,7 @@ class LowRank:
         # Half of the leading variance goes to the directions: at zero they would get no gradient.
         directions = vectors[:, ::-1][:, :rank] * np.sqrt(values[::-1][:rank] / 2)
         rest = np.diag(full) - np.sum(directions**2, axis=1)
-        return LowRankParams(
-            jnp.asarray(loc), jnp.asarray(np.log(rest) / 2), jnp.asarray(directions)
-        )
+        return LowRankParams(jnp.asarray(loc), jnp.asarray(np.log(rest) / 2), jnp.asarray(directions))
 
     def sample(self, params: LowRankParams, noise: jax.Array) -> jax.Array:
         dim = params.loc.shape[0]

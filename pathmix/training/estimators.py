@@ -24,9 +24,7 @@ def surrogate(density: Density, log_c: jax.Array) -> jax.Array:
     return jnp.where(density.inside, density.log_joint, log_c) + density.log_det
 
 
-def reparam(
-    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array
-) -> Estimate:
+def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array) -> Estimate:
     """The path derivative ("sticking the landing"): unbiased, and exactly zero at an exact guide.
 
     Biased where the region cuts through the guide: it cannot see the jump.
@@ -44,9 +42,7 @@ def reparam(
     return Estimate(jnp.sum(jnp.where(usable, values, 0.0)) / count, gradient, jnp.sum(usable))
 
 
-def score(
-    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array
-) -> Estimate:
+def score(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array) -> Estimate:
     """The score function with a leave-one-out baseline: unbiased on any region."""
     fixed = jax.lax.stop_gradient(params)
     draws = jax.vmap(lambda n: guide.sample(fixed, n))(noise)

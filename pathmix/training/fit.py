@@ -11,7 +11,7 @@ import numpy as np
 import optax
 
 from pathmix.guides.base import Guide, Params
-from pathmix.status import Status
+from pathmix.seeds import Seed
 from pathmix.target import Target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
@@ -53,14 +53,15 @@ class PathFit:
         estimator: Estimator,
         options: TrainingOptions,
         executables: Executables,
-        key: jax.Array,
+        seed: Seed,
     ) -> None:
-        self.target, self.guide, self.estimator = target, guide, estimator
+        self.target, self.guide = target, guide
+        self.estimator: Estimator = estimator
         self.options, self.executables = options, executables
-        self.train_key, self.elbo_key, self.batch_key = jax.random.split(key, 3)
+        self.training_seed, self.elbo_seed = seed.child(0), seed.child(1)
         # A leave-one-out baseline needs company.
         self.particles = max(options.particles, 2) if estimator == "score" else options.particles
-        self.minibatches = Minibatches(target.slp.plates, self.batch_key)
+        self.minibatches = Minibatches(target.slp.plates, seed.child(2))
         self.state: TrainingState | None = None
         self.steps = 0
         self.blocks = 0
@@ -111,11 +112,16 @@ class PathFit:
         left = iterations
         while left > 0:
             count = min(left, steps)
-            noise = normals(self.train_key, self.blocks, block)
+            noise = normals(self.training_seed.child(self.blocks), block)
             self.state, progress = self._call(
                 ("train", steps, block),
                 lambda: make_train(
-                    self.target, self.guide, self.options.optimizer, self.estimator, self.particles, steps
+                    self.target,
+                    self.guide,
+                    self.options.optimizer,
+                    self.estimator,
+                    self.particles,
+                    steps,
                 ),
                 self.state,
                 noise,
@@ -140,7 +146,7 @@ class PathFit:
         wanted = self.options.elbo_samples if self.target.dim > 0 else 1
         log_ratios, inside = np.zeros(0), np.zeros(0, bool)
         for attempt in range(self.options.rejection_tries):
-            ratios, hits = self._sampled("evaluate", make_evaluate, self.elbo_key, attempt, wanted)
+            ratios, hits = self._sampled("evaluate", make_evaluate, self.elbo_seed.child(attempt), wanted)
             log_ratios, inside = np.append(log_ratios, ratios), np.append(inside, hits)
             if np.any(inside):
                 break
@@ -159,71 +165,37 @@ class PathFit:
         )
         return elbo
 
-    def status(self) -> tuple[Status, str]:
-        """The word and the sentence for this path."""
-        if self.failure is not None:
-            return Status.FAILED, f"{type(self.failure).__name__}: {self.failure}"
-        assert self.estimate is not None
-        found = self.estimate
-        if found.acceptance == 0:
-            return Status.OUTSIDE, (
-                f"None of {found.draws} draws of the guide fell inside the path's region; it carries no weight."
-            )
-        if found.nan_density > 0:
-            return Status.NAN, (
-                f"The log-density is NaN for {found.nan_density:.0%} of the guide's draws; it carries no "
-                "weight. Look for 0/0, log of a negative number, or a covariance that is not positive definite."
-            )
-        if found.zero_density > 0:
-            return Status.ZERO, (
-                f"{found.zero_density:.1%} of the guide's draws have zero density (log-density -inf), which "
-                "makes the ELBO -inf; it carries no weight."
-            )
-        if self.target.dim == 0:
-            return Status.EXACT, "No free site; the weight of this path is exact."
-        if self.steps == 0:
-            return Status.UNTRAINED, "The budget left no iteration for this path; its guide is the prior's."
-        skipped = f" {self.unusable} steps had no usable gradient." if self.unusable else ""
-        if self.dropped:
-            return Status.DROPPED, (
-                f"Set aside by the allocation after {self.steps} steps; it keeps its guide and its weight.{skipped}"
-            )
-        return Status.OK, f"Trained for {self.steps} steps.{skipped}"
-
-    def draw(self, key: jax.Array, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    def draw(self, seed: Seed, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Sites of `count` draws of the guide before truncation, and which are inside the region."""
-        return self._sampled("draw", make_draw, key, 0, count)
+        return self._sampled("draw", make_draw, seed, count)
 
     def log_prob(self, values: dict[str, np.ndarray]) -> float:
         """log q~ of one draw, in the coordinates of the program."""
         row = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.target.slp.sites)
         arguments = self.target.arguments
-        make = lambda: make_log_prob(self.target, self.guide)  # noqa: E731
+        make = lambda: make_log_prob(self.target, self.guide)
         return float(self._call("log_prob", make, self.params, row, arguments))
 
-    def _sampled(
-        self, what: str, make: Callable[..., Any], key: jax.Array, attempt: int, count: int
-    ) -> Any:
+    def _sampled(self, what: str, make: Callable[..., Any], seed: Seed, count: int) -> Any:
         """Run a compiled function of guide draws until it has given `count` rows."""
         width = self.guide.noise_size(self.target.dim)
         size = self._chunk(count)
         block = noise_size(size * width)
-        chunks = -(-count // size)
         results = [
             self._call(
                 (what, size, block),
                 lambda: make(self.target, self.guide, size),
                 self.params,
-                normals(key, attempt * chunks + number, block),
+                normals(seed.child(number), block),
                 self.target.arguments,
             )
-            for number in range(chunks)
+            for number in range(-(-count // size))
         ]
         return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
 
     def _chunk(self, count: int) -> int:
         """How many draws one compiled call handles."""
-        fitting = _BLOCK_BYTES // max(self.target.slp.graph.footprint, 8 * self.target.dim)
+        fitting = _BLOCK_BYTES // max(self.target.graphs.density.footprint, 8 * self.target.dim)
         return max(1, min(count, fitting))
 
     def _call(self, what: Any, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:

@@ -16,9 +16,7 @@ def make_prepare(target: Target, chunk: int) -> Compilable:
 
     def prepare(values: Any, arguments: Any) -> Any:
         def one(row: Any) -> Any:
-            outputs = target.slp.graph(arguments.consts, list(row))
-            log_joint = outputs[target.slp.LOG_PRIOR] + outputs[target.slp.LOG_LIKELIHOOD]
-            return target.unconstrain(row, arguments), log_joint
+            return target.unconstrain(row, arguments), target.log_joint(row, arguments)
 
         return jax.lax.map(one, values, batch_size=chunk)
 

@@ -61,9 +61,7 @@ def make_train(
             usable = (found.usable > 0) & _all_finite(updated.params)
             kept = jax.tree.map(lambda new, old: jnp.where(usable, new, old), updated, state)
             elbo = jnp.where(usable, found.elbo, jnp.nan)
-            return kept, Progress(
-                progress.history.at[i].set(elbo), progress.unusable + ~usable
-            )
+            return kept, Progress(progress.history.at[i].set(elbo), progress.unusable + ~usable)
 
         start = Progress(jnp.full(steps, jnp.nan), jnp.zeros((), int))
         return jax.lax.fori_loop(0, count, step, (state, start))

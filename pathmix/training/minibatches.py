@@ -1,18 +1,17 @@
 """Random minibatches of subsampled plates: a new shuffle of the plate for every pass."""
 
-import jax
 import numpy as np
 
-from pathmix.keys import generator
+from pathmix.seeds import Seed
 from pathmix.slp import Plate
 
 
 class Minibatches:
-    """A stream of index sets for each plate; the same key gives the same stream."""
+    """A stream of index sets for each plate; the same seed gives the same stream."""
 
-    def __init__(self, plates: tuple[Plate, ...], key: jax.Array) -> None:
+    def __init__(self, plates: tuple[Plate, ...], seed: Seed) -> None:
         self._plates = plates
-        self._generator = generator(key)
+        self._generator = seed.generator()
         self._left: list[np.ndarray] = [np.zeros(0, int) for _ in plates]
 
     def next(self, steps: int) -> tuple[np.ndarray, ...]:

@@ -9,6 +9,8 @@ from typing import Any
 
 import jax
 
+from pathmix.seeds import Seed
+
 SIZES = tuple(2**power for power in (13, 16, 19, 22, 25, 28))
 
 
@@ -17,11 +19,11 @@ def noise_size(wanted: int) -> int:
     return next((size for size in SIZES if size >= wanted), SIZES[-1])
 
 
-def normals(key: jax.Array, counter: int, size: int) -> jax.Array:
-    """The block of noise number `counter`."""
-    return _generator(size)(key, counter)
+def normals(seed: Seed, size: int) -> jax.Array:
+    """One block of noise."""
+    return _generator(size)(seed.key())
 
 
 @lru_cache
 def _generator(size: int) -> Any:
-    return jax.jit(lambda key, counter: jax.random.normal(jax.random.fold_in(key, counter), (size,)))
+    return jax.jit(lambda key: jax.random.normal(key, (size,)))

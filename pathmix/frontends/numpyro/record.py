@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from numpyro import handlers
 from numpyro.primitives import Messenger
 
@@ -73,9 +74,7 @@ def record(
 class _Recorder(Messenger):
     """Sees every site and every decision of one batched run."""
 
-    def __init__(
-        self, program: Program, size: int, leader: int, *, complete: bool, simulate: bool
-    ) -> None:
+    def __init__(self, program: Program, size: int, leader: int, *, complete: bool, simulate: bool) -> None:
         super().__init__()
         self.limits = program.limits
         self.size, self.leader = size, leader
@@ -165,7 +164,7 @@ class _Recorder(Messenger):
 
     def _concrete(self, value: Any) -> np.ndarray:
         """The values of all seeds, along the first axis."""
-        if isinstance(value, jax.core.Tracer):
+        if isinstance(value, Tracer):
             if value._trace is not self.trace:
                 raise ProgramError(
                     f"The program at {caller()} draws a site inside a function that JAX transforms "

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from numpyro.distributions import biject_to, constraints
 from numpyro.primitives import Messenger
 
@@ -72,7 +73,7 @@ def _trace(
     with frontend_scope(), routed(replayer), jax.ensure_compile_time_eval():
         closed = jax.make_jaxpr(ordered)(list(avals.values()), indices)
     replayer.check_complete()
-    return Graph(closed.jaxpr, tuple(jnp.asarray(const) for const in closed.consts)), replayer
+    return Graph.of(closed), replayer
 
 
 class _Replayer(Messenger):
@@ -88,9 +89,7 @@ class _Replayer(Messenger):
     def begin(self, values: dict[str, Any], indices: tuple[Any, ...]) -> None:
         self.values = values
         self.indices = {plate.name: i for plate, i in zip(self.plates, indices, strict=True)}
-        self.trace = next(
-            (v._trace for v in values.values() if isinstance(v, jax.core.Tracer)), None
-        )
+        self.trace = next((v._trace for v in values.values() if isinstance(v, Tracer)), None)
         self.log_prior: Any = jnp.zeros(())
         self.log_likelihood: Any = jnp.zeros(())
         self.conditions: list[Any] = []
@@ -188,7 +187,7 @@ class _Replayer(Messenger):
         for name, (_, leaves, _) in self.supports.items():
             slots = []
             for leaf in leaves:
-                if isinstance(leaf, jax.core.Tracer):
+                if isinstance(leaf, Tracer):
                     slots.append(len(outputs))
                     outputs.append(leaf)
                 else:
@@ -238,7 +237,7 @@ def _bounds(support: Any) -> tuple[Any, Any] | None:
     lower = getattr(support, "lower_bound", -np.inf)
     upper = getattr(support, "upper_bound", np.inf)
     is_interval = hasattr(support, "lower_bound") or hasattr(support, "upper_bound")
-    if not is_interval or isinstance(lower, jax.core.Tracer) or isinstance(upper, jax.core.Tracer):
+    if not is_interval or isinstance(lower, Tracer) or isinstance(upper, Tracer):
         return None
     return np.asarray(lower, float), np.asarray(upper, float)
 
@@ -251,5 +250,3 @@ def _integer_bounds(msg: Any) -> tuple[Any, Any] | None:
     if support is constraints.boolean:
         return 0, 1
     return _bounds(support)
-
-

@@ -1,0 +1,54 @@
+"""A tree of seeds, split on the host: deriving a key compiles nothing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A node of the tree. Children with different labels are independent.
+
+    >>> Seed.of(0).child(1) == Seed.of(0).child(1)
+    True
+    """
+
+    entropy: tuple[int, ...]
+    labels: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(seed: Any) -> "Seed":
+        """From an int, a JAX key, or an old-style uint32 key."""
+        if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
+            return Seed((int(seed < 0), abs(int(seed))))
+        if isinstance(seed, (jax.Array, np.ndarray)):
+            if jax.numpy.issubdtype(seed.dtype, jax.dtypes.prng_key) and seed.shape == ():
+                seed = jax.random.key_data(seed)
+            if seed.dtype == np.uint32 and seed.ndim == 1:
+                return Seed(tuple(int(word) for word in np.asarray(seed)))
+        raise OptionError(
+            f"The first argument is the seed, an int or a JAX key, not {seed!r}. "
+            "The model's own arguments come after it."
+        )
+
+    def child(self, *labels: int) -> "Seed":
+        return Seed(self.entropy, (*self.labels, *labels))
+
+    def key(self) -> jax.Array:
+        words = self._sequence().generate_state(2, np.uint32)
+        return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+
+    def keys(self, count: int) -> jax.Array:
+        words = self._sequence().generate_state(2 * count, np.uint32)
+        return jax.random.wrap_key_data(jnp.asarray(words.reshape(count, 2)), impl="threefry2x32")
+
+    def generator(self) -> np.random.Generator:
+        return np.random.default_rng(self._sequence())
+
+    def _sequence(self) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self.entropy, spawn_key=self.labels)
