@@ -104,7 +104,8 @@ def _open(jaxpr: jex.Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expre
 
 
 def _known(value: Any) -> Expression:
-    return Expression("known", dtype=np.result_type(value), size=int(np.size(value)), known=value)
+    dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+    return Expression("known", dtype=dtype, size=int(np.size(value)), known=value)
 
 
 def _site(index: int, aval: Any, value: np.ndarray | None) -> Expression:

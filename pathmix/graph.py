@@ -38,13 +38,13 @@ class Graph:
         outvars = [self.jaxpr.outvars[index] for index in wanted]
         constvars, invars = self.jaxpr.constvars, self.jaxpr.invars
         lifted = self.jaxpr.replace(
-            constvars=[], invars=[*constvars, *invars], outvars=outvars, debug_info=None
+            constvars=[], invars=[*constvars, *invars], outvars=outvars, debug_info=_nameless(self.jaxpr)
         )
         keep_inputs = [False] * len(constvars) + [True] * len(invars)
         pruned, used = partial_eval.dce_jaxpr(lifted, [True] * len(outvars), keep_inputs)
         split = sum(used[: len(constvars)])
         consts = tuple(c for c, u in zip(self.consts, used, strict=False) if u)
-        jaxpr = pruned.replace(constvars=pruned.invars[:split], invars=pruned.invars[split:], debug_info=None)
+        jaxpr = pruned.replace(constvars=pruned.invars[:split], invars=pruned.invars[split:], debug_info=_nameless(pruned))
         return Graph(jaxpr, consts)
 
     def output_shape(self, index: int) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def _lift_literals(jaxpr: jex.Jaxpr) -> tuple[jex.Jaxpr, list[Any]]:
                 constvars.append(lifted)
                 numbers.append(np.asarray(atom.val, _dtype(atom.aval)))
         eqns.append(eqn.replace(invars=operands))
-    return jaxpr.replace(constvars=constvars, eqns=eqns, debug_info=None), numbers
+    return jaxpr.replace(constvars=constvars, eqns=eqns, debug_info=_nameless(jaxpr)), numbers
 
 
 def closed_jaxprs(jaxpr: jex.Jaxpr) -> Iterator[jex.ClosedJaxpr]:
@@ -94,6 +94,11 @@ def _computed(jaxpr: jex.Jaxpr) -> Iterator[Any]:
     for inner in closed_jaxprs(jaxpr):
         for eqn in inner.jaxpr.eqns:
             yield from eqn.outvars
+
+
+def _nameless(jaxpr: jex.Jaxpr) -> Any:
+    """Debug information that fits any number of inputs and outputs."""
+    return jaxpr.debug_info.with_unknown_names()
 
 
 def _dtype(aval: Any) -> Any:

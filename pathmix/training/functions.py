@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from pathmix.guides.base import Guide
 from pathmix.target import Target
@@ -12,13 +13,17 @@ Compilable = Callable[..., Any]
 
 
 def make_prepare(target: Target, chunk: int) -> Compilable:
-    """(values, arguments) -> unconstrained vectors and log gamma of prior draws."""
+    """(values, arguments) -> unconstrained vectors and log gamma of prior draws, a chunk at a time."""
 
     def prepare(values: Any, arguments: Any) -> Any:
-        def one(row: Any) -> Any:
-            return target.unconstrain(row, arguments), target.log_joint(row, arguments)
-
-        return jax.lax.map(one, values, batch_size=chunk)
+        if target.dim == 0:  # lax.map takes no empty arrays
+            log_joint = jax.lax.map(lambda row: target.log_joint(row, arguments), values, batch_size=chunk)
+            return jnp.zeros((len(log_joint), 0)), log_joint
+        return jax.lax.map(
+            lambda row: (target.unconstrain(row, arguments), target.log_joint(row, arguments)),
+            values,
+            batch_size=chunk,
+        )
 
     return prepare
 
