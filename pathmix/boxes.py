@@ -44,7 +44,7 @@ class Box:
             real=lambda: u,
         )
 
-    def inverse(self, x: jax.Array) -> jax.Array:
+    def inv(self, x: jax.Array) -> jax.Array:
         return self._pick(
             interval=lambda: ndtri((x - self.lower) / (self.upper - self.lower)),
             above=lambda: _softplus_inverse((x - self.lower) / self.scale),
@@ -52,8 +52,9 @@ class Box:
             real=lambda: x,
         )
 
-    def log_det(self, u: jax.Array) -> jax.Array:
+    def log_abs_det_jacobian(self, u: jax.Array, x: jax.Array) -> jax.Array:
         """Logarithm of the derivative, element by element."""
+        del x
 
         def half_line() -> jax.Array:
             return jnp.log(self.scale) - jax.nn.softplus(-u)

@@ -44,7 +44,9 @@ class Graph:
         pruned, used = partial_eval.dce_jaxpr(lifted, [True] * len(outvars), keep_inputs)
         split = sum(used[: len(constvars)])
         consts = tuple(c for c, u in zip(self.consts, used, strict=False) if u)
-        jaxpr = pruned.replace(constvars=pruned.invars[:split], invars=pruned.invars[split:], debug_info=_nameless(pruned))
+        jaxpr = pruned.replace(
+            constvars=pruned.invars[:split], invars=pruned.invars[split:], debug_info=_nameless(pruned)
+        )
         return Graph(jaxpr, consts)
 
     def output_shape(self, index: int) -> tuple[int, ...]:

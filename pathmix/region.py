@@ -72,9 +72,12 @@ def _merge(
             return None
         shape = slp.sites[site].shape
         lower, upper = (float(np.broadcast_to(b, shape).ravel()[position]) for b in support)
-        merged[site, position] = merged.get((site, position), Interval(lower, upper)) & interval
-        if not merged[site, position].has_volume:
+        whole = Interval(lower, upper)
+        narrowed = merged.get((site, position), whole) & interval
+        if not narrowed.has_volume:
             return None
+        if (narrowed.lower, narrowed.upper) != (whole.lower, whole.upper):
+            merged[site, position] = narrowed
     return merged
 
 

@@ -51,8 +51,9 @@ class SDVI:
         optimizer: any optax optimiser.
         particles: draws per gradient estimate.
         elbo_samples: draws for the ELBOs that rank and weigh paths.
-        gradient: "auto" takes reparameterised gradients where they are valid and the score function
-            elsewhere; "reparam" and "score" force one.
+        gradient: "auto" takes reparameterised gradients where they are valid, and elsewhere the score
+            function of the truncated guide. "reparam", "score" (the paper's surrogate) and
+            "truncated" force one.
         boxes: whether bounds on single variables get guides that live exactly on them; without,
             paths with continuous branching are truncated by rejection, as in the paper.
         precision: "float64" or "float32".
@@ -79,7 +80,7 @@ class SDVI:
     optimizer: optax.GradientTransformation = field(default=optax.adam(0.01), kw_only=True)
     particles: int = field(default=10, kw_only=True)
     elbo_samples: int = field(default=1_000, kw_only=True)
-    gradient: Literal["auto", "reparam", "score"] = field(default="auto", kw_only=True)
+    gradient: Literal["auto", "reparam", "score", "truncated"] = field(default="auto", kw_only=True)
     boxes: bool = field(default=True, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
     threads: int | None = field(default=None, kw_only=True)
@@ -124,7 +125,7 @@ class SDVI:
         for number, path in enumerate(found.paths):
             region = read_region(path.slp, boxes=self.boxes)
             target = make_target(path.slp, region, path.draws)
-            estimator: Estimator = "score" if region.kind == "general" else "reparam"
+            estimator: Estimator = "truncated" if region.kind == "general" else "reparam"
             if self.gradient != "auto":
                 estimator = self.gradient
             guide = self._guide_for(path.slp) if target.dim else MeanField()
@@ -286,7 +287,7 @@ def _check_options(options: SDVI) -> None:
         raise OptionError(f"optimizer must be an optax optimiser, not {options.optimizer!r}.")
     check_positive_int("particles", options.particles)
     check_positive_int("elbo_samples", options.elbo_samples)
-    check_choice("gradient", options.gradient, ("auto", "reparam", "score"))
+    check_choice("gradient", options.gradient, ("auto", "reparam", "score", "truncated"))
     check_choice("precision", options.precision, ("float64", "float32"))
     for name in ("boxes", "progress"):
         if not isinstance(getattr(options, name), bool):

@@ -2,6 +2,7 @@
 
 import linecache
 import os
+import re
 import sys
 from dataclasses import dataclass
 from types import FrameType
@@ -13,6 +14,7 @@ _LIBRARY_ROOTS = tuple(
     os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep for module in (jax, numpyro)
 )
 _OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_KEYWORD = re.compile(r"^(if|elif|while|assert|return|not)\b\s*")
 _PLUMBING = ("contextlib.py", "functools.py")
 
 
@@ -52,6 +54,6 @@ def _expression(frame: FrameType) -> str:
     positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     first, last, start, stop = positions
     if first is None or first != last or start is None or stop is None:
-        return line.strip().rstrip(":")
+        return _KEYWORD.sub("", line.strip()).rstrip(":")
     # Columns count UTF-8 bytes.
     return line.encode()[start:stop].decode(errors="replace").strip()

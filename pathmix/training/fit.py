@@ -60,7 +60,7 @@ class PathFit:
         self.options, self.executables = options, executables
         self.training_seed, self.elbo_seed = seed.child(0), seed.child(1)
         # A leave-one-out baseline needs company.
-        self.particles = max(options.particles, 2) if estimator == "score" else options.particles
+        self.particles = options.particles if estimator == "reparam" else max(options.particles, 2)
         self.minibatches = Minibatches(target.slp.plates, seed.child(2))
         self.state: TrainingState | None = None
         self.steps = 0

@@ -60,8 +60,7 @@ def make_log_prob(target: Target, guide: Guide) -> Compilable:
 
     def log_prob(params: Any, values: Any, arguments: Any) -> Any:
         u = target.unconstrain(values, arguments)
-        _, log_det = target.constrain(u, arguments)
-        return guide.log_prob(params, u) - log_det
+        return guide.log_prob(params, u) - target.log_det(u, arguments)
 
     return log_prob
 

@@ -1,0 +1,154 @@
+"""Everything that Python may ask of a random value."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from pathmix.frontends.numpyro.record import record
+from pathmix.frontends.numpyro.replay import replay
+from pathmix.path import Decision
+from pathmix.precision import engine_scope
+from pathmix.program import Program
+from pathmix.region import read_region
+from pathmix.seeds import Seed
+
+
+def run(model, *args, leader=0, seeds=16):
+    with engine_scope("float64"):
+        return record(Program(model, args), Seed.of(0).keys(seeds), leader)
+
+
+def decisions(model):
+    return [(d.kind, d.value) for d in run(model).path.decisions]
+
+
+def discrete(ask):
+    def model():
+        k = numpyro.sample("k", dist.DiscreteUniform(2, 2))
+        ask(k)
+        numpyro.sample("x", dist.Normal(0, 1))
+
+    return model
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (lambda k: bool(k > 1), ("bool", True)),
+        (lambda k: 0 if k == 3 else 1, ("bool", False)),
+        (lambda k: int(k), ("int", 2)),
+        (lambda k: range(k), ("int", 2)),
+        (lambda k: ["a", "b", "c"][k], ("int", 2)),
+        (lambda k: float(k), ("int", 2)),
+        (lambda k: k.item(), ("int", 2)),
+        (lambda k: (k > 1).item(), ("bool", True)),
+        (lambda k: jnp.stack([k, k]).tolist(), ("array", (2, 2))),
+        (lambda k: np.asarray(k), ("array", 2)),
+        (lambda k: (k / 2).item(), ("float", 1.0)),
+        (lambda k: max(k, 1), ("bool", False)),
+        (lambda k: k in [2], ("bool", True)),
+    ],
+)
+def test_questions(ask, expected):
+    model = discrete(ask)
+    assert decisions(model) == [expected]
+    with engine_scope("float64"):
+        slp = replay(Program(model), run(model))
+        region = read_region(slp)
+    assert slp.path.decisions == (Decision(*expected),)
+    assert region.kind == "free"
+
+
+def test_decisions_on_data_are_not_recorded():
+    def model(y):
+        if jnp.mean(y) > 0:
+            z = numpyro.sample("positive", dist.Normal(0, 1))
+        else:
+            z = numpyro.sample("negative", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    execution = run(model, jnp.ones(3))
+    assert execution.path.decisions == ()
+    with engine_scope("float64"):
+        assert replay(Program(model, (jnp.ones(3),)), execution).path.addresses == ("positive",)
+
+
+def test_one_run_explains_all_seeds_of_a_path():
+    def model():
+        k = numpyro.sample("k", dist.Poisson(2))
+        for i in range(k):
+            numpyro.sample(f"x_{i}", dist.Normal(0, 1))
+
+    execution = run(model, seeds=100)
+    alone = [run(model, leader=i, seeds=100).path == execution.path for i in range(100)]
+    np.testing.assert_array_equal(execution.followed, alone)
+    # Discrete sites are forced, so every seed gives a draw of this path's prior.
+    assert execution.inside.all()
+
+
+def test_a_seed_does_not_depend_on_its_batch():
+    def model():
+        x = numpyro.sample("x", dist.Gamma(2, 1))
+        if x > 1:
+            numpyro.sample("y", dist.Beta(2, 3))
+
+    with engine_scope("float64"):
+        keys = Seed.of(5).keys(8)
+        together = record(Program(model), keys, 3)
+        alone = record(Program(model), keys[3:4], 0)
+    assert together.path == alone.path
+    for name, values in alone.values.items():
+        np.testing.assert_array_equal(values[0], together.values[name][3])
+
+
+def test_values_inside_jit_keep_jaxs_own_error():
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        jax.jit(lambda v: 1.0 if v > 0 else 2.0)(x)
+
+    with pytest.raises(jax.errors.TracerBoolConversionError):
+        run(model)
+
+
+def test_annotations_are_accepted():
+    def model():
+        if numpyro.sample("k", dist.Bernoulli(0.5), infer={"branching": True}):
+            numpyro.sample("x", dist.Normal(0, 1))
+
+    assert run(model).path.addresses[0] == "k"
+
+
+def test_scan_of_the_library_is_supported():
+    from numpyro.contrib.control_flow import scan
+
+    def model():
+        def step(carry, _):
+            carry = numpyro.sample("x", dist.Normal(carry, 1))
+            return carry, None
+
+        last, _ = scan(step, 0.0, jnp.arange(3))
+        if last > 0:
+            numpyro.sample("z", dist.Normal(0, 1))
+
+    execution = run(model)
+    assert execution.values["x"].shape == (16, 3)
+    with engine_scope("float64"):
+        slp = replay(Program(model), execution)
+        assert slp.sites[0].shape == (3,)
+        assert list(read_region(slp).boxes) == ["x"]
+
+
+def test_handlers_inside_the_model():
+    def base():
+        a = numpyro.sample("a", dist.Normal(0, 1))
+        numpyro.sample("b", dist.Normal(a, 1))
+
+    conditioned = numpyro.handlers.condition(base, {"b": 0.3})
+    assert run(conditioned).path.addresses == ("a",)
+    fixed = numpyro.handlers.substitute(base, {"a": 0.3})
+    assert run(fixed).path.addresses == ("b",)
+    masked = numpyro.handlers.mask(base, mask=False)
+    assert run(masked).path.addresses == ("a", "b")

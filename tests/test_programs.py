@@ -1,0 +1,193 @@
+"""Properties that hold for every program of the zoo, and what is peculiar to some."""
+
+import jax
+import numpy as np
+import pytest
+from numpyro.infer.util import log_density
+from scipy import stats
+
+import pathmix
+from pathmix.discovery import PriorDiscovery
+from pathmix.precision import engine_scope
+from pathmix.program import Program
+from pathmix.region import read_region
+from pathmix.seeds import Seed
+from pathmix.target import make_target
+from tests import exact
+from tests.zoo import programs
+from tests.zoo.programs import PROGRAMS
+
+
+def discovered(model, args, samples=200):
+    return PriorDiscovery(samples).discover(Program(model, args), Seed.of(3), lambda text: None)
+
+
+@pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)
+def test_densities_are_numpyros_own(model):
+    """Along every path, at prior draws, in float64."""
+    with engine_scope("float64"):
+        for path in discovered(model, PROGRAMS[model], 60).paths[:12]:
+            target = make_target(path.slp, read_region(path.slp), path.draws)
+            row = {name: values[0] for name, values in path.draws.items()}
+            values = [np.asarray(row[site.name]) for site in path.slp.sites]
+            expected, _ = log_density(model, PROGRAMS[model], {}, row)
+            assert float(target.log_joint(values, target.arguments)) == pytest.approx(
+                float(expected), rel=1e-10, abs=1e-10
+            )
+            u = target.unconstrain(values, target.arguments)
+            density = target.density(u, target.arguments)
+            assert bool(density.inside)
+            assert float(density.log_joint) == pytest.approx(float(expected), rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)
+def test_paths_partition_the_prior(model):
+    """Every prior run follows exactly one path, and path identities are unique."""
+    with engine_scope("float64"):
+        found = discovered(model, PROGRAMS[model])
+    assert sum(path.prior_mass for path in found.paths) == pytest.approx(1.0)
+    digests = [path.slp.path.digest for path in found.paths]
+    assert len(set(digests)) == len(digests)
+    for path in found.paths:
+        assert all(len(values) >= 1 for values in path.draws.values())
+
+
+@pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)
+def test_whole_runs(model):
+    posterior = exact.fit(model, *PROGRAMS[model], budget=3_000, discovery=PriorDiscovery(200))
+    assert sum(posterior.weights.values()) == pytest.approx(1.0)
+    assert len(posterior.weights) == len(posterior.paths)
+    assert all(path.status.usable for path in posterior.paths), [p.message for p in posterior.paths]
+    draws = posterior.sample(1, 50)
+    for index, path in enumerate(posterior.paths):
+        rows = draws.path == index
+        for name in path.addresses if rows.any() else ():
+            assert not np.any(np.ma.getmaskarray(draws[name])[rows])
+    assert np.isfinite(posterior.elbo)
+
+
+def test_a_branch_that_changes_no_address():
+    posterior = exact.fit(programs.same_addresses, 1.0)
+    assert posterior.weights.keys() == {"x < 0.5", "x >= 0.5"}
+    assert posterior.address_weights == {("x", "z"): pytest.approx(1.0)}
+    low = stats.norm.cdf(0.5) * stats.norm.pdf(1, -2, np.sqrt(2))
+    high = stats.norm.sf(0.5) * stats.norm.pdf(1, 2, np.sqrt(2))
+    assert posterior.weights["x < 0.5"] == pytest.approx(low / (low + high), abs=0.01)
+
+
+def test_one_path():
+    posterior = exact.fit(programs.one_path, 0.5)
+    assert posterior.weights == {"always": 1.0}
+    assert posterior.elbo == pytest.approx(stats.norm.logpdf(0.5, 0, np.sqrt(2)), abs=1e-3)
+    assert posterior.paths[0].path.decisions == ()
+
+
+def test_names_with_commas():
+    posterior = exact.fit(programs.comma_names, 0.3)
+    assert len(posterior.paths) == 4
+    assert {path.addresses for path in posterior.paths} == {("a,b", "a", "b,a"), ("a,b", "a", "b")}
+    mass = {1: 0.5 * 0.75 * stats.norm.pdf(0.3, 1, np.sqrt(2))}
+    mass[-1] = (1 - 0.5 * 0.75) * stats.norm.pdf(0.3, -1, np.sqrt(2))
+    expected = mass[1] / (mass[1] + mass[-1])
+    assert posterior.address_weights["a,b", "a", "b,a"] == pytest.approx(expected, abs=0.01)
+
+
+def test_pinned_values_one_eleven_and_eleven_one():
+    posterior = exact.fit(programs.pinned_pairs, 4.0)
+    pinned = {tuple(path.pinned.values()): path for path in posterior.paths}
+    assert set(pinned) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    assert pinned[0, 1].path.digest != pinned[1, 0].path.digest
+    means = {(0, 0): 0, (0, 1): -10, (1, 0): 10, (1, 1): 0}
+    logs = {key: np.log(0.25) + stats.norm.logpdf(4, mean, np.sqrt(2)) for key, mean in means.items()}
+    for key, path in pinned.items():
+        assert path.elbo == pytest.approx(logs[key], abs=0.02)
+
+
+def test_the_pedestrian_walks_home():
+    posterior = exact.fit(programs.pedestrian, 1.1, budget=60_000)
+    best = posterior.paths[:3]
+    assert {path.addresses for path in best} >= {("start", "step_0", "step_1")}
+    assert all(path.region == "general" for path in best)
+    draws = posterior.sample(0, 500)
+    steps = np.ma.stack([draws[f"step_{i}"] for i in range(3)])
+    walked = np.abs(steps).sum(axis=0)
+    # The data say how far the pedestrian walked, to within 0.1.
+    assert np.abs(walked.compressed() - 1.1).mean() < 0.2
+
+
+def test_a_poisson_mixture_finds_its_clusters():
+    posterior = exact.fit(programs.poisson_mixture, programs.MIXTURE_Y, budget=40_000)
+    best = max(posterior.weights, key=lambda label: posterior.weights[label])
+    assert best in ("num_clusters=1", "num_clusters=2")  # the label holds the site's own value
+    path = posterior.paths[0]
+    assert path.pinned["num_clusters"] + 1 == len(path.addresses) - 1
+    assert path.region == "free" and path.gradient == "reparam"
+
+
+def test_a_recursive_grammar():
+    posterior = exact.fit(programs.grammar, 0.7, budget=20_000)
+    constant = posterior.weights["e.kind=0"]
+    assert 0.5 < constant < 1
+    evidence = np.log(0.7) + stats.norm.logpdf(0.7, 0, np.sqrt(1.25))
+    path = next(path for path in posterior.paths if path.label == "e.kind=0")
+    assert path.elbo == pytest.approx(evidence, abs=0.01)
+
+
+def test_identities_do_not_depend_on_the_process():
+    """The digest of a path is the same in a fresh interpreter with another hash seed."""
+    import subprocess
+    import sys
+
+    code = (
+        "from tests.test_programs import discovered; from tests.zoo import programs;"
+        "from pathmix.precision import engine_scope\n"
+        "with engine_scope('float64'):\n"
+        "    found = discovered(programs.comma_names, (0.3,))\n"
+        "print(' '.join(p.slp.path.digest for p in found.paths))"
+    )
+    with engine_scope("float64"):
+        here = [p.slp.path.digest for p in discovered(programs.comma_names, (0.3,)).paths]
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONHASHSEED": "77", "PATH": "", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert out.stdout.split() == here
+
+
+def test_models_of_every_kind():
+    import functools
+
+    import numpyro
+    import numpyro.distributions as dist
+
+    class Model:
+        scale = 1.0
+
+        def method(self, y):
+            z = numpyro.sample("z", dist.Normal(0, self.scale))
+            numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+        __call__ = method
+
+    def with_keywords(y, *, scale):
+        z = numpyro.sample("z", dist.Normal(0, scale))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    expected = stats.norm.logpdf(0.5, 0, np.sqrt(2))
+    models = [Model(), Model().method, functools.partial(with_keywords, scale=1.0)]
+    for model in models:
+        posterior = exact.fit(model, 0.5, budget=2_000)
+        assert posterior.elbo == pytest.approx(expected, abs=0.01)
+    keyword = pathmix.SDVI(with_keywords, allocation=pathmix.Uniform(2_000)).run(0, 0.5, scale=1.0)
+    assert keyword.elbo == pytest.approx(expected, abs=0.01)
+
+
+def test_seeds_may_be_keys():
+    int_seed = exact.fit(programs.one_path, 0.5, seed=3, budget=200)
+    again = exact.fit(programs.one_path, 0.5, seed=3, budget=200)
+    assert int_seed.elbo == again.elbo
+    for key in (jax.random.key(3), jax.random.PRNGKey(3)):
+        assert np.isfinite(exact.fit(programs.one_path, 0.5, seed=key, budget=200).elbo)
