@@ -45,7 +45,7 @@ def polynomial(x, y):
 
 
 def poisson_mixture(y):
-    clusters = int(numpyro.sample("num_clusters", dist.Poisson(2.0))) + 1
+    clusters = int(numpyro.sample("num_clusters", dist.Poisson(1.0))) + 1
     means = jnp.stack([numpyro.sample(f"mu_{k}", dist.Normal(0, 5)) for k in range(clusters)])
     mixture = dist.MixtureSameFamily(
         dist.Categorical(probs=jnp.ones(clusters) / clusters), dist.Normal(means, 0.5)
@@ -56,24 +56,21 @@ def poisson_mixture(y):
 
 def pedestrian(distance_walked):
     """A pedestrian walks home from a random start, a random step at a time."""
-    position = start = numpyro.sample("start", dist.Uniform(0, 3))
+    position = numpyro.sample("start", dist.Uniform(0, 2))
     distance, step = 0.0, 0
-    while (position > 0) & (distance < 10):
+    while (position > 0) & (distance < 2):
         move = numpyro.sample(f"step_{step}", dist.Uniform(-1, 1))
         position, distance, step = position + move, distance + abs(move), step + 1
-    del start
     numpyro.sample("distance", dist.Normal(distance, 0.1), obs=distance_walked)
 
 
 def grammar(y):
-    """A random arithmetic expression: E -> constant | E + E | E * E."""
+    """A random arithmetic expression: E -> constant | E * E."""
 
     def expression(name, depth):
-        kind = numpyro.sample(f"{name}.kind", dist.Categorical(probs=jnp.array([0.7, 0.15, 0.15])))
-        if kind == 0 or depth == 2:
+        if depth == 2 or numpyro.sample(f"{name}.leaf", dist.Bernoulli(0.7)):
             return numpyro.sample(f"{name}.value", dist.Normal(0, 1))
-        left, right = expression(f"{name}.l", depth + 1), expression(f"{name}.r", depth + 1)
-        return left + right if kind == 1 else left * right
+        return expression(f"{name}.l", depth + 1) * expression(f"{name}.r", depth + 1)
 
     numpyro.sample("y", dist.Normal(expression("e", 0), 0.5), obs=y)
 

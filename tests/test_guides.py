@@ -1,0 +1,71 @@
+"""Properties of every guide."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from pathmix import FullRank, Guide, LowRank, MeanField
+from pathmix.errors import OptionError
+from pathmix.precision import engine_scope
+
+GUIDES = [MeanField(), FullRank(), LowRank(), LowRank(rank=1)]
+COVARIANCE = np.array([[1.0, 0.8, 0.0], [0.8, 2.0, -0.3], [0.0, -0.3, 0.5]])
+MEAN = np.array([1.0, -2.0, 0.5])
+
+
+def prior_draws(count=4_000):
+    return np.random.default_rng(0).multivariate_normal(MEAN, COVARIANCE, size=count)
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    with engine_scope("float64"):
+        yield
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_members_follow_the_protocol(guide):
+    assert isinstance(guide, Guide)
+    assert hash(guide) == hash(type(guide)(**vars(guide)))
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_initialisation_matches_moments(guide):
+    """Forward KL for normals is moment matching: means, and the variances at least, are exact."""
+    draws = prior_draws()
+    params = guide.init(draws)
+    noise = jax.random.normal(jax.random.key(0), (20_000, guide.noise_size(3)))
+    samples = np.asarray(jax.vmap(lambda n: guide.sample(params, n))(noise))
+    np.testing.assert_allclose(samples.mean(axis=0), draws.mean(axis=0), atol=0.05)
+    np.testing.assert_allclose(samples.var(axis=0), draws.var(axis=0), rtol=0.05)
+    if isinstance(guide, FullRank):
+        np.testing.assert_allclose(np.cov(samples.T), np.cov(draws.T), atol=0.06)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+def test_log_prob_is_the_density_of_the_samples(guide):
+    """Against SciPy's normal, with the covariance that the linear map of the noise implies."""
+    params = guide.init(prior_draws(200))
+    size = guide.noise_size(3)
+    origin = guide.sample(params, jnp.zeros(size))
+    matrix = np.asarray(jax.jacobian(lambda n: guide.sample(params, n))(jnp.zeros(size)))
+    points = np.random.default_rng(1).normal(size=(20, 3)) * 2
+    expected = stats.multivariate_normal.logpdf(points, origin, matrix @ matrix.T)
+    found = jax.vmap(lambda u: guide.log_prob(params, u))(jnp.asarray(points))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("guide", GUIDES)
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_few_or_bad_draws_still_give_a_guide(guide, rows):
+    draws = prior_draws(rows)
+    draws[-1, 0] = np.inf
+    params = guide.init(draws)
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(params))
+
+
+def test_rank_is_checked():
+    with pytest.raises(OptionError, match="rank of at least 1"):
+        LowRank(rank=0)

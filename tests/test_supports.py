@@ -1,0 +1,74 @@
+"""Every support of NumPyro's continuous distributions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+from pathmix.discovery import PriorDiscovery
+from pathmix.errors import UnsupportedSiteError
+from pathmix.precision import engine_scope
+from pathmix.program import Program
+from pathmix.region import read_region
+from pathmix.seeds import Seed
+from pathmix.target import make_target
+
+DISTRIBUTIONS = {
+    "real": dist.Normal(0, 1),
+    "real vector": dist.MultivariateNormal(jnp.zeros(3), jnp.eye(3)),
+    "batch": dist.Normal(0, 1).expand([2, 3]),
+    "event": dist.Gamma(2.0, 1.0).expand([4]).to_event(1),
+    "positive": dist.LogNormal(0, 1),
+    "interval": dist.Uniform(-1, 3),
+    "unit interval": dist.Beta(2, 2),
+    "circular": dist.VonMises(0.0, 2.0),
+    "greater than": dist.Pareto(2.0, 3.0),
+    "less than": dist.RightTruncatedDistribution(dist.Normal(0, 1), 1.0),
+    "two-sided": dist.TruncatedNormal(0, 1, low=-1, high=2),
+    "simplex": dist.Dirichlet(jnp.ones(3)),
+    "batched simplex": dist.Dirichlet(jnp.ones(3)).expand([2]),
+    "ordered": dist.TransformedDistribution(
+        dist.Normal(0, 1).expand([3]).to_event(1), dist.transforms.OrderedTransform()
+    ),
+    "correlation": dist.LKJ(3, 1.0),
+    "correlation factor": dist.LKJCholesky(3, 1.0),
+    "covariance": dist.Wishart(5.0, jnp.eye(3)),
+    "covariance factor": dist.WishartCholesky(5.0, jnp.eye(3)),
+    "zero sum": dist.ZeroSumNormal(1.0, (4,)),
+    "improper scale": dist.HalfCauchy(1.0),
+}
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_bijections_round_trip_and_keep_densities(name):
+    prior = DISTRIBUTIONS[name]
+
+    def model():
+        numpyro.sample("x", prior)
+
+    with engine_scope("float64"):
+        (path,) = PriorDiscovery(16).discover(Program(model), Seed.of(0), lambda text: None).paths
+        target = make_target(path.slp, read_region(path.slp), path.draws)
+        x = jnp.asarray(path.draws["x"])
+        u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
+        assert u.shape == (16, target.dim) and np.all(np.isfinite(u))
+        back = jax.vmap(lambda row: target.values(row, target.arguments)[0]["x"])(u)
+        np.testing.assert_allclose(back, x, rtol=1e-5, atol=1e-6)
+        density = jax.vmap(lambda row: target.density(row, target.arguments))(u)
+        with numpyro.validation_enabled(False):
+            expected = prior.log_prob(back).reshape(16, -1).sum(axis=1)
+        np.testing.assert_allclose(density.log_prior, expected, rtol=1e-6, atol=1e-6)
+        gradient = jax.vmap(
+            jax.grad(lambda row: sum(target.density(row, target.arguments)[:3]))
+        )(u)
+        assert np.all(np.isfinite(gradient))
+
+
+def test_a_support_without_a_bijection():
+    def model():
+        numpyro.sample("direction", dist.ProjectedNormal(jnp.ones(3)))
+
+    with engine_scope("float64"), pytest.raises(UnsupportedSiteError, match="direction.*test_supports.py"):
+        PriorDiscovery(4).discover(Program(model), Seed.of(0), lambda text: None)
