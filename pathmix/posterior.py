@@ -124,10 +124,11 @@ class Posterior:
             root = Seed.of(seed)
             path, pieces = self._sample(root.child(0), count)
             program = self._program.with_arguments(args, kwargs)
+            observed = {name for fit in self._fits for name in fit.target.slp.observed}
             predicted: list[Piece] = []
             for number, (rows, values) in enumerate(pieces):
                 latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
-                predicted += _simulate(program, root.child(1, number), rows, latent)
+                predicted += _simulate(program, observed, root.child(1, number), rows, latent)
             return merge(predicted, path)
 
     def log_prob(self, values: Mapping[str, Any]) -> float:
@@ -137,7 +138,7 @@ class Posterior:
         """
         with engine_scope(self._precision):
             given = {name: np.asarray(value)[None] for name, value in values.items()}
-            execution = record(self._program, Seed.of(0).keys(1), 0, given=given, complete=True)
+            execution = record(self._program, Seed.of(0).batch(1), 0, given=given, complete=True)
             known = {path.path: position for position, path in enumerate(self.paths)}
             position = known.get(execution.path)
             names = set(execution.path.addresses)
@@ -189,17 +190,19 @@ class Posterior:
         )
 
 
-def _simulate(program: Program, seed: Seed, rows: np.ndarray, latent: dict[str, np.ndarray]) -> list[Piece]:
+def _simulate(
+    program: Program, names: set[str], seed: Seed, rows: np.ndarray, latent: dict[str, np.ndarray]
+) -> list[Piece]:
     """Observed sites for given latent values. New arguments may lead draws of one path apart."""
     pieces: list[Piece] = []
     for start in range(0, len(rows), _PREDICTION_BATCH):
         # A batch that is not full is filled up by repetition: one batch size, compiled once.
         chunk = np.arange(start, start + _PREDICTION_BATCH) % len(rows)
         left = np.arange(_PREDICTION_BATCH) < len(rows) - start
-        keys = seed.child(start).keys(_PREDICTION_BATCH)
+        seeds = seed.child(start).batch(_PREDICTION_BATCH)
         given = {name: values[chunk] for name, values in latent.items()}
         while np.any(left):
-            execution = record(program, keys, int(np.argmax(left)), given=given, simulate=True)
+            execution = record(program, seeds, int(np.argmax(left)), given=given, simulate=names)
             done = execution.followed & left
             observed = {name: values[done] for name, values in execution.observed.items()}
             pieces.append((rows[chunk[done]], observed))

@@ -28,6 +28,7 @@ from pathmix.target import make_target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.noise import warm_up
 from pathmix.training.verdict import verdict
 from pathmix.weights import path_weights
 
@@ -100,6 +101,7 @@ class SDVI:
             program = Program(self.model, args, kwargs, self.discovery.limits)
 
             progress.stage("discovery")
+            executor.begin(warm_up)
             found = self.discovery.discover(
                 program, root.child(0), lambda text: progress.stage(f"discovery: {text}")
             )

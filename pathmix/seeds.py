@@ -9,6 +9,11 @@ import numpy as np
 
 from pathmix.errors import OptionError
 
+# Sites beyond these split the last key.
+_KEYS_PER_RUN = 64
+
+SeedBatch = tuple[jax.Array, ...]  # a key for each site in order, each for all runs of the batch
+
 
 @dataclass(frozen=True)
 class Seed:
@@ -43,9 +48,11 @@ class Seed:
         words = self._sequence().generate_state(2, np.uint32)
         return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
 
-    def keys(self, count: int) -> jax.Array:
-        words = self._sequence().generate_state(2 * count, np.uint32)
-        return jax.random.wrap_key_data(jnp.asarray(words.reshape(count, 2)), impl="threefry2x32")
+    def batch(self, size: int) -> "SeedBatch":
+        """Keys for a batch of runs of a program."""
+        words = self._sequence().generate_state(_KEYS_PER_RUN * size * 2, np.uint32)
+        columns = words.reshape(_KEYS_PER_RUN, size, 2)
+        return tuple(jax.random.wrap_key_data(jnp.asarray(c), impl="threefry2x32") for c in columns)
 
     def generator(self) -> np.random.Generator:
         return np.random.default_rng(self._sequence())

@@ -67,6 +67,7 @@ class StraightLineProgram:
     graph: Graph
     deterministics: tuple[tuple[str, int], ...]
     params: tuple[str, ...]
+    observed: tuple[str, ...]
     plates: tuple[Plate, ...]
     minibatch: Graph | None
 

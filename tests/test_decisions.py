@@ -18,7 +18,7 @@ from pathmix.seeds import Seed
 
 def run(model, *args, leader=0, seeds=16):
     with engine_scope("float64"):
-        return record(Program(model, args), Seed.of(0).keys(seeds), leader)
+        return record(Program(model, args), Seed.of(0).batch(seeds), leader)
 
 
 def decisions(model):
@@ -96,9 +96,9 @@ def test_a_seed_does_not_depend_on_its_batch():
             numpyro.sample("y", dist.Beta(2, 3))
 
     with engine_scope("float64"):
-        keys = Seed.of(5).keys(8)
-        together = record(Program(model), keys, 3)
-        alone = record(Program(model), keys[3:4], 0)
+        seeds = Seed.of(5).batch(8)
+        together = record(Program(model), seeds, 3)
+        alone = record(Program(model), tuple(key[3:4] for key in seeds), 0)
     assert together.path == alone.path
     for name, values in alone.values.items():
         np.testing.assert_array_equal(values[0], together.values[name][3])

@@ -57,8 +57,10 @@ def test_both_estimators_agree_on_the_full_rank_guide(estimator):
     exact = jax.grad(
         lambda p: jnp.mean(
             jax.vmap(
-                lambda n: normal_target(FullRank().sample(p, n)).log_joint
-                - FullRank().log_prob(p, FullRank().sample(p, n))
+                lambda n: (
+                    normal_target(FullRank().sample(p, n)).log_joint
+                    - FullRank().log_prob(p, FullRank().sample(p, n))
+                )
             )(_hermite_noise())
         )
     )(params)

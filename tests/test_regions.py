@@ -34,7 +34,7 @@ NORMAL, POSITIVE, VECTOR = dist.Normal(0, 2), dist.Exponential(1.0), dist.Normal
 
 BOXED = {
     "less": (lambda x: bool(x < 1), NORMAL),
-    "mirrored": (lambda x: bool(1 >= x), NORMAL),
+    "mirrored": (lambda x: bool(jnp.array(1.0) >= x), NORMAL),
     "chain": (lambda x: x < -1 or x < 2, NORMAL),
     "affine": (lambda x: bool(3 - 2 * x / 5 > 1), NORMAL),
     "exp": (lambda x: bool(jnp.exp(x) < 0.5), NORMAL),
@@ -113,7 +113,12 @@ def test_a_known_side_decides_an_alternative():
 
 @pytest.mark.parametrize(
     ("lower", "upper"),
-    [([-1.0, 2.0], [3.0, 2.5]), ([0.5, -2.0], [INF, INF]), ([-INF, -INF], [0.0, 4.0]), ([-INF, 1.0], [INF, INF])],
+    [
+        ([-1.0, 2.0], [3.0, 2.5]),
+        ([0.5, -2.0], [INF, INF]),
+        ([-INF, -INF], [0.0, 4.0]),
+        ([-INF, 1.0], [INF, INF]),
+    ],
 )
 def test_box_bijections(lower, upper):
     with engine_scope("float64"):

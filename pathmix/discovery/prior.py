@@ -4,7 +4,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 
 from pathmix.checks import check_positive_int, check_positive_number
@@ -15,7 +14,7 @@ from pathmix.frontends.numpyro.record import record
 from pathmix.frontends.numpyro.replay import replay
 from pathmix.path import Path
 from pathmix.program import Limits, Program
-from pathmix.seeds import Seed
+from pathmix.seeds import Seed, SeedBatch
 from pathmix.slp import StraightLineProgram
 
 # Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay
@@ -58,7 +57,7 @@ class PriorDiscovery:
         while done < self.samples:
             # What the last batch has beyond the wanted number only fills it up.
             wanted = np.arange(batch) < self.samples - done
-            search.explain(seed.child(done).keys(batch), wanted, report)
+            search.explain(seed.child(done).batch(batch), wanted, report)
             done += batch
             if (self.samples - done) / batch > _BATCHES_BEFORE_GROWING:
                 fitting = max(1, _BATCH_BYTES // search.footprint)
@@ -81,24 +80,24 @@ class _Search:
     def footprint(self) -> int:
         return max(slp.graph.footprint for slp in self.slps.values())
 
-    def explain(self, keys: jax.Array, wanted: np.ndarray, report: Callable[[str], None]) -> None:
+    def explain(self, seeds: SeedBatch, wanted: np.ndarray, report: Callable[[str], None]) -> None:
         """Find the path of every wanted seed of a batch."""
         left = wanted.copy()
         while np.any(left):
             leader = int(np.argmax(left))
-            execution = record(self.program, keys, leader)
+            execution = record(self.program, seeds, leader)
             self.runs += 1
-            self._add(execution, keys, leader, int(np.sum(execution.followed & left)))
+            self._add(execution, seeds, leader, int(np.sum(execution.followed & left)))
             left &= ~execution.followed
             report(f"{len(self.slps)} paths")
 
-    def _add(self, execution: Execution, keys: jax.Array, leader: int, followers: int) -> None:
+    def _add(self, execution: Execution, seeds: SeedBatch, leader: int, followers: int) -> None:
         path = execution.path
         if path not in self.slps:
             if len(self.slps) == self.max_paths:
                 self.dropped += followers
                 return
-            self._check_repeatable(execution, keys, leader)
+            self._check_repeatable(execution, seeds, leader)
             self.slps[path] = replay(self.program, execution)
             self.counts[path], self.draws[path] = 0, []
         self.counts[path] += followers
@@ -106,10 +105,10 @@ class _Search:
             inside = {name: values[execution.inside] for name, values in execution.values.items()}
             self.draws[path].append(inside)
 
-    def _check_repeatable(self, execution: Execution, keys: jax.Array, leader: int) -> None:
+    def _check_repeatable(self, execution: Execution, seeds: SeedBatch, leader: int) -> None:
         """The first runs are repeated; later ones are compared with their replay."""
         if len(self.slps) < 2:
-            again = record(self.program, keys, leader)
+            again = record(self.program, seeds, leader)
             if again.path != execution.path:
                 raise _changed(execution)
 

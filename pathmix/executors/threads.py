@@ -27,14 +27,22 @@ class Threads:
         self.stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """The results in order. A first Ctrl-C lets running tasks end early; a second one raises."""
+    def begin(self, task: Callable[[], object]) -> None:
+        """Start a task that nobody waits for."""
+        self._pool.submit(self._scoped(lambda _: task()), None)
+
+    def _scoped(self, task: Callable[[Item], Result]) -> Callable[[Item], Result]:
+        """Precision is a setting of each thread."""
 
         def scoped(item: Item) -> Result:
             with precision_scope(self._precision):
                 return task(item)
 
-        futures = [self._pool.submit(scoped, item) for item in items]
+        return scoped
+
+    def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The results in order. A first Ctrl-C lets running tasks end early; a second one raises."""
+        futures = [self._pool.submit(self._scoped(task), item) for item in items]
         while True:
             try:
                 wait(futures)

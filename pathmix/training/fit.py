@@ -88,21 +88,24 @@ class PathFit:
     def initialise(self, draws: dict[str, np.ndarray]) -> float:
         """Match the guide to prior draws inside the region; returns their smallest log-density."""
         names = [site.name for site in self.target.slp.sites]
-        count = min(len(draws[names[0]]), _INIT_DRAWS) if names else 1
-        # A fixed size, by repetition, so that paths of one structure share the executable.
-        rows = np.arange(_INIT_DRAWS) % count
-        values = tuple(jnp.asarray(draws[name][rows]) for name in names)
-        u, log_joint = self._call(
-            "prepare",
-            lambda: make_prepare(self.target, self._chunk(_INIT_DRAWS)),
-            values,
-            self.target.arguments,
-        )
+        count = len(draws[names[0]]) if names else 1
+        vectors, densities = [], []
+        for start in range(0, count, _INIT_DRAWS):
+            # A fixed size, by repetition, so that paths of one structure share the executable.
+            rows = np.arange(start, start + _INIT_DRAWS) % count
+            u, log_joint = self._call(
+                "prepare",
+                lambda: make_prepare(self.target, self._chunk(_INIT_DRAWS)),
+                tuple(jnp.asarray(draws[name][rows]) for name in names),
+                self.target.arguments,
+            )
+            vectors.append(np.asarray(u))
+            densities.append(np.asarray(log_joint))
         self.evaluations += count
-        params = self.guide.init(np.asarray(u)[:count])
+        params = self.guide.init(np.concatenate(vectors)[:count])
         self.state = TrainingState(params, self.options.optimizer.init(params))
-        finite = np.asarray(log_joint)[:count]
-        return float(np.min(finite[np.isfinite(finite)], initial=np.inf))
+        log_joint = np.concatenate(densities)[:count]
+        return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
 
     def train(self, iterations: int, log_c: float, report: Callable[[int], bool]) -> None:
         """Optimise for some iterations; `report` is told of each block and may ask to stop."""

@@ -24,6 +24,11 @@ def normals(seed: Seed, size: int) -> jax.Array:
     return _generator(size)(seed.key())
 
 
+def warm_up() -> None:
+    """Compile the smallest size, which every run needs, while something else goes on."""
+    normals(Seed.of(0), SIZES[0])
+
+
 @lru_cache
 def _generator(size: int) -> Any:
     return jax.jit(lambda key: jax.random.normal(key, (size,)))

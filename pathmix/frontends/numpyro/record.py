@@ -7,14 +7,13 @@ explains all seeds that share a path, and no path is compiled to find out.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from numpyro import handlers
 from numpyro.primitives import Messenger
 
 from pathmix.errors import (
@@ -37,32 +36,34 @@ from pathmix.frontends.routing import routed
 from pathmix.frontends.source import Source, caller
 from pathmix.path import Decision, DecisionKind, Path
 from pathmix.program import Program
+from pathmix.seeds import SeedBatch
 
 
 def record(
     program: Program,
-    keys: jax.Array,
+    seeds: SeedBatch,
     leader: int,
     *,
     given: Mapping[str, np.ndarray] | None = None,
     complete: bool = False,
-    simulate: bool = False,
+    simulate: Collection[str] | None = None,
 ) -> Execution:
-    """Run `program` for all `keys` along the path of `keys[leader]`.
+    """Run `program` for a batch of seeds, along the path of the seed number `leader`.
 
     `given` fixes latent sites (seeds along the first axis); `complete` makes a latent site that is
-    not among them an error. `simulate` draws observed sites instead of conditioning on them.
+    not among them an error. With `simulate`, observed sites are drawn instead of conditioned on, and so
+    are sites of these names that the present arguments leave unobserved.
     """
-    recorder = _Recorder(program, len(keys), leader, complete=complete, simulate=simulate)
+    recorder = _Recorder(program, len(seeds[0]), leader, complete=complete, simulate=simulate)
 
-    def run(key: Any, values: dict[str, Any]) -> None:
-        recorder.begin(key, values)
-        with handlers.seed(rng_seed=key), recorder:
+    def run(keys: SeedBatch, values: dict[str, Any]) -> None:
+        recorder.begin(keys, values)
+        with recorder:
             program()
 
     with frontend_scope(), routed(recorder):
         try:
-            jax.vmap(run)(keys, {name: jnp.asarray(v) for name, v in (given or {}).items()})
+            jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in (given or {}).items()})
         except RecursionError as error:
             raise RunawayProgramError(
                 f"The program recursed too deeply after {len(recorder.addresses)} sites"
@@ -74,7 +75,9 @@ def record(
 class _Recorder(Messenger):
     """Sees every site and every decision of one batched run."""
 
-    def __init__(self, program: Program, size: int, leader: int, *, complete: bool, simulate: bool) -> None:
+    def __init__(
+        self, program: Program, size: int, leader: int, *, complete: bool, simulate: Collection[str] | None
+    ) -> None:
         super().__init__()
         self.limits = program.limits
         self.size, self.leader = size, leader
@@ -89,8 +92,9 @@ class _Recorder(Messenger):
         self.followed = np.ones(size, bool)
         self.inside = np.ones(size, bool)
 
-    def begin(self, key: Any, given: dict[str, Any]) -> None:
-        self.trace = key._trace
+    def begin(self, keys: SeedBatch, given: dict[str, Any]) -> None:
+        self.trace = getattr(keys[0], "_trace")
+        self.keys = list(keys)
         self.given = given
         self.started = time.monotonic()
 
@@ -114,11 +118,13 @@ class _Recorder(Messenger):
 
     def process_message(self, msg: Any) -> None:
         freeze_plumbing(msg)
+        if msg["type"] == "control_flow":
+            self._give_key(msg)
         if msg["type"] != "sample":
             return
         self._check_name(msg["name"])
         marks_fixed(msg)
-        if self.simulate and is_observation(msg):
+        if self.simulate is not None and (is_observation(msg) or msg["name"] in self.simulate):
             self._unobserve(msg)
         elif is_latent(msg) and msg["name"] in self.given:
             msg["value"] = self.given[msg["name"]]
@@ -127,6 +133,7 @@ class _Recorder(Messenger):
                 f"The values lack the site {msg['name']!r}, which the program draws at {caller()} "
                 f"with these values. Given: {sorted(self.given)}."
             )
+        self._give_key(msg)
 
     def postprocess_message(self, msg: Any) -> None:
         if msg["type"] != "sample":
@@ -142,6 +149,12 @@ class _Recorder(Messenger):
             self.values[name] = values
             self._check_limits()
 
+    def _give_key(self, msg: Any) -> None:
+        if msg["value"] is None and msg["kwargs"].get("rng_key") is None:
+            if len(self.keys) == 1:
+                self.keys = list(jax.random.split(self.keys[0]))
+            msg["kwargs"]["rng_key"] = self.keys.pop(0)
+
     def _pin(self, msg: Any, values: np.ndarray) -> np.ndarray:
         """Force every seed to the leader's value, and note which seeds had it by themselves."""
         pinned = values[self.leader]
@@ -152,8 +165,8 @@ class _Recorder(Messenger):
         return np.broadcast_to(pinned, values.shape)
 
     def _unobserve(self, msg: Any) -> None:
-        shape = np.shape(msg["value"])
         fn = msg["fn"]
+        shape = fn.shape() if msg["value"] is None else np.shape(msg["value"])
         if shape != fn.shape():
             # Values broadcast against their distribution; simulate as many as were observed.
             event = len(fn.event_shape)

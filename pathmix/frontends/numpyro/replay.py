@@ -18,7 +18,13 @@ from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
 from pathmix.execution import Execution
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.numpyro.scope import frontend_scope
-from pathmix.frontends.numpyro.sites import freeze_plumbing, is_discrete, is_latent, marks_fixed
+from pathmix.frontends.numpyro.sites import (
+    freeze_plumbing,
+    is_discrete,
+    is_latent,
+    is_observation,
+    marks_fixed,
+)
 from pathmix.frontends.routing import routed
 from pathmix.frontends.source import Source, caller
 from pathmix.graph import Graph
@@ -44,6 +50,7 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         graph=graph,
         deterministics=tuple(replayer.deterministic_slots.items()),
         params=tuple(replayer.params),
+        observed=tuple(replayer.observed),
         plates=replayer.plates,
         minibatch=minibatch,
     )
@@ -97,6 +104,7 @@ class _Replayer(Messenger):
         self.supports: dict[str, tuple[Any, list[Any], Any]] = {}
         self.deterministics: dict[str, Any] = {}
         self.params: list[str] = []
+        self.observed: list[str] = []
 
     # The observer of decisions.
 
@@ -143,6 +151,8 @@ class _Replayer(Messenger):
         if msg["scale"] is not None:
             terms = msg["scale"] * terms
         total = jnp.sum(terms)
+        if is_observation(msg):
+            self.observed.append(msg["name"])
         if msg["is_observed"]:
             self.log_likelihood = self.log_likelihood + total
         else:

@@ -1,0 +1,93 @@
+"""Finding paths from the prior."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+import pathmix
+from pathmix.discovery import PriorDiscovery
+from pathmix.precision import engine_scope
+from pathmix.program import Program
+from pathmix.seeds import Seed
+from tests import exact
+from tests.zoo import programs
+
+
+def discover(model, *args, seed=0, **options):
+    with engine_scope("float64"):
+        return PriorDiscovery(**options).discover(Program(model, args), Seed.of(seed), lambda text: None)
+
+
+def test_prior_masses():
+    found = discover(programs.ten_branches, 2.0, samples=4_000)
+    edges = np.array([-np.inf, *range(-4, 5), np.inf])
+    truth = np.diff(stats.norm.cdf(edges / 5))
+    masses = sorted(path.prior_mass for path in found.paths)
+    # Ten multinomial shares at 4.5 standard errors: false failures below 7e-5.
+    np.testing.assert_allclose(masses, np.sort(truth), atol=4.5 * np.sqrt(0.21 * 0.79 / 4_000))
+    assert [path.prior_mass for path in found.paths] == masses[::-1]
+
+
+def test_slow_runs_grow_with_paths_not_with_samples():
+    calls = []
+
+    def counted(y):
+        calls.append(1)
+        programs.ten_branches(y)
+
+    runs = {}
+    for samples in (2_000, 20_000):
+        calls.clear()
+        found = discover(counted, 2.0, samples=samples)
+        assert len(found.paths) == 10
+        runs[samples] = len(calls)
+    assert runs[20_000] <= runs[2_000] < 150
+
+
+def test_a_cap_on_paths_is_reported():
+    def model():
+        k = numpyro.sample("k", dist.Categorical(probs=jnp.ones(8) / 8))
+        numpyro.sample("x", dist.Normal(int(k), 1))
+
+    with pytest.warns(pathmix.PathmixWarning, match=r"% of the prior runs follow paths beyond max_paths=3"):
+        posterior = exact.fit(model, budget=100, discovery=PriorDiscovery(800, max_paths=3))
+    assert len(posterior.paths) == 3
+    kept = sum(path.prior_mass for path in posterior.paths)
+    assert posterior.discovery.dropped_mass == pytest.approx(1 - kept)
+    assert posterior.discovery.dropped_mass == pytest.approx(5 / 8, abs=0.08)
+    assert "cut off by max_paths" in str(posterior)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        discover(model, samples=200, max_paths=8)
+
+
+def test_draws_follow_the_prior_of_their_path():
+    """Forced discrete sites leave the continuous ones distributed as the prior restricted to the path."""
+    found = discover(programs.polynomial, programs.POLYNOMIAL_X, programs.POLYNOMIAL_Y, samples=256)
+    for path in found.paths:
+        assert len(path.draws["w0"]) >= 256
+        assert stats.kstest(path.draws["w0"], "norm").pvalue > 1e-4
+    boxed = discover(programs.ten_branches, 2.0, samples=1_000)
+    for path in boxed.paths:
+        assert len(path.draws["u"]) == round(path.prior_mass * 1_000) or len(path.draws["u"]) >= 1
+
+
+def test_d_min_is_the_smallest_density_of_a_prior_draw():
+    posterior = exact.fit(programs.one_path, 0.5, budget=10)
+    with engine_scope("float64"):
+        program = Program(programs.one_path, (0.5,))
+        found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda text: None)
+    draws = found.paths[0].draws["z"]
+    assert len(draws) >= 1_000
+    densities = stats.norm.logpdf(draws) + stats.norm.logpdf(0.5, draws)
+    assert posterior.discovery.log_d_min == pytest.approx(densities.min(), rel=1e-9)
+
+
+def test_the_order_of_paths_is_the_same_every_time():
+    labels = [list(exact.fit(programs.grammar, 0.7, budget=50).weights) for _ in range(2)]
+    assert labels[0] == labels[1]

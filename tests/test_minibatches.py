@@ -1,0 +1,81 @@
+"""Subsampled plates: minibatches in training, the full data in every ELBO that counts."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+from pathmix.discovery import PriorDiscovery
+from pathmix.precision import engine_scope
+from pathmix.program import Program
+from pathmix.region import read_region
+from pathmix.seeds import Seed
+from pathmix.slp import Plate
+from pathmix.target import make_target
+from pathmix.training.minibatches import Minibatches
+from tests import exact
+
+DATA = np.random.default_rng(0).normal(1.5, 1.0, size=60)
+
+
+def model(y, batch=10):
+    shifted = numpyro.sample("shifted", dist.Bernoulli(0.5))
+    mean = numpyro.sample("mean", dist.Normal(2.0 if shifted else -2.0, 1))
+    with numpyro.plate("data", len(y), subsample_size=batch) as rows:
+        numpyro.sample("y", dist.Normal(mean, 1), obs=jnp.asarray(y)[rows])
+
+
+def local_latents(y, batch=10):
+    """Sites inside the subsampled plate: one value for each element, some used at each step."""
+    with numpyro.plate("data", len(y), subsample_size=batch):
+        z = numpyro.sample("z", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=numpyro.subsample(jnp.asarray(y), event_dim=0))
+
+
+def evidence(mean):
+    covariance = np.eye(len(DATA)) + 1.0
+    return np.log(0.5) + stats.multivariate_normal.logpdf(DATA, np.full(len(DATA), mean), covariance)
+
+
+def test_weights_use_the_full_data():
+    posterior = exact.fit(model, DATA, budget=8_000)
+    truth = {"shifted=1": evidence(2.0), "shifted=0": evidence(-2.0)}
+    for path in posterior.paths:
+        assert path.elbo == pytest.approx(truth[path.label], abs=0.3)
+    assert posterior.weights["shifted=1"] > 0.99
+
+
+@pytest.mark.parametrize("program", [model, local_latents])
+def test_minibatch_densities_are_unbiased(program):
+    """Averaged over all disjoint minibatches, the log-density is that of the full data."""
+    with engine_scope("float64"):
+        path = PriorDiscovery(16).discover(Program(program, (DATA,)), Seed.of(0), lambda text: None).paths[0]
+        assert path.slp.plates == (Plate("data", 60, 10),)
+        target = make_target(path.slp, read_region(path.slp), path.draws)
+        u = jnp.asarray(np.random.default_rng(1).normal(size=target.dim))
+        batches = jnp.asarray(np.random.default_rng(2).permutation(60).reshape(6, 10))
+        full = target.density(u, target.arguments)
+        parts = jax.vmap(lambda rows: target.density(u, target.arguments, [rows]))(batches)
+        assert float(parts.log_joint.mean()) == pytest.approx(float(full.log_joint), rel=1e-10)
+        assert float(parts.log_joint.std()) > 0.1
+
+
+def test_local_latents_are_fitted():
+    posterior = exact.fit(local_latents, DATA, budget=10_000)
+    draws = posterior.sample(0, 500)["z"]
+    assert draws.shape == (500, 60)
+    np.testing.assert_allclose(draws.mean(axis=0), DATA / 2, atol=0.35)
+
+
+def test_streams_are_shuffles():
+    plate = Plate("data", 12, 5)
+    stream = Minibatches((plate,), Seed.of(0))
+    (rows,) = stream.next(40)
+    assert rows.shape == (40, 5)
+    assert all(len(set(row)) == 5 for row in rows)
+    counts = np.bincount(rows.ravel(), minlength=12)
+    assert counts.min() > 8 and counts.sum() == 200
+    np.testing.assert_array_equal(rows, Minibatches((plate,), Seed.of(0)).next(40)[0])

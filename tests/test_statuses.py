@@ -1,0 +1,126 @@
+"""One bad path never kills a run."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import pathmix
+from pathmix import Status
+from tests import exact
+
+
+def beside(bad):
+    """A program with a good path and one made by `bad`."""
+
+    def model(y):
+        if numpyro.sample("bad", dist.Bernoulli(0.5)):
+            z = bad()
+        else:
+            z = numpyro.sample("good", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    posterior = exact.fit(model, 0.5, budget=2_000)
+    paths = {path.pinned["bad"]: path for path in posterior.paths}
+    assert paths[0].status is Status.OK and paths[0].weight == pytest.approx(1.0, abs=1e-6)
+    return paths[1], posterior
+
+
+def test_nan_density():
+    def bad():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        return jnp.log(-jnp.abs(x))
+
+    path, posterior = beside(bad)
+    assert path.status is Status.NAN and path.weight == 0 and "NaN" in path.message
+    assert "NaN density" in str(posterior)
+
+
+def test_zero_likelihood_is_not_outside():
+    def bad():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.factor("never", -jnp.inf)
+        return x
+
+    path, _ = beside(bad)
+    assert path.status is Status.ZERO and path.weight == 0
+    assert path.acceptance == 1 and path.elbo == -np.inf
+
+
+def test_a_likelihood_that_is_zero_somewhere_can_still_be_trained():
+    def model(y):
+        x = numpyro.sample("x", dist.Normal(0, 3))
+        numpyro.factor("positive", jnp.where(x > -2, 0.0, -jnp.inf))
+        numpyro.sample("y", dist.Normal(x, 0.3), obs=y)
+
+    posterior = exact.fit(model, 2.0, budget=5_000)
+    assert posterior.paths[0].status is Status.OK
+    assert np.isfinite(posterior.elbo)
+
+
+def test_a_guide_that_never_lands_inside():
+    class Stray(pathmix.MeanField):
+        """Starts far away from the region, with nothing to bring it back."""
+
+        def init(self, draws):
+            return super().init(draws)._replace(loc=jnp.full(draws.shape[1], 1e3))
+
+    def model(y):
+        a = numpyro.sample("a", dist.Normal(0, 1))
+        b = numpyro.sample("b", dist.Normal(0, 1))
+        z = numpyro.sample("z", dist.Normal(-1 if a + b < 0 else 1, 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    def guide(slp):
+        return Stray() if slp.path.decisions[0].value else pathmix.MeanField()
+
+    posterior = exact.fit(model, 0.5, budget=500, guide=guide)
+    strayed, good = posterior.paths[1], posterior.paths[0]
+    assert strayed.status is Status.OUTSIDE and strayed.weight == 0 and strayed.acceptance == 0
+    assert "inside the path's region" in strayed.message
+    assert good.status is Status.OK and good.weight == 1
+
+
+def test_a_failing_guide_is_a_status():
+    class Broken(pathmix.MeanField):
+        def log_prob(self, params, u):
+            raise RuntimeError("broken on purpose")
+
+    def model(y):
+        k = numpyro.sample("k", dist.Bernoulli(0.5))
+        z = numpyro.sample("z", dist.Normal(2.0 if k == 1 else -2.0, 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    def guide(slp):
+        return Broken() if dict(slp.path.pinned)["k"] == 1 else pathmix.MeanField()
+
+    posterior = exact.fit(model, 0.5, budget=500, guide=guide)
+    assert [path.status for path in posterior.paths] == [Status.OK, Status.FAILED]
+    assert "broken on purpose" in posterior.paths[1].message
+
+
+def test_no_path_carries_weight():
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.factor("never", -jnp.inf * (1 + 0 * x))
+
+    with pytest.warns(pathmix.PathmixWarning, match="No path carries weight"):
+        posterior = exact.fit(model, budget=100)
+    assert posterior.elbo == -np.inf and posterior.weights == {"always": 0.0}
+    with pytest.raises(pathmix.PathmixError, match="nothing to draw from"):
+        posterior.sample(0, 10)
+
+
+def test_paths_that_the_budget_does_not_reach():
+    def model(y):
+        k = numpyro.sample("k", dist.Categorical(probs=jnp.ones(4) / 4))
+        z = numpyro.sample("z", dist.Normal(int(k), 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    posterior = exact.fit(model, 0.0, allocation=pathmix.Uniform(budget=3))
+    assert {path.status for path in posterior.paths} == {Status.UNTRAINED}
+    assert sum(posterior.weights.values()) == pytest.approx(1.0)
+    halved = exact.fit(model, 0.0, allocation=pathmix.SuccessiveHalving(budget=2_000, keep=1))
+    assert [path.status for path in halved.paths].count(Status.DROPPED) == 3
+    assert halved.paths[0].label == "k=0" and halved.paths[0].steps > halved.paths[1].steps
