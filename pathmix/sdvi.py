@@ -97,15 +97,21 @@ class SDVI:
             ProgressBar(wanted=self.progress) as progress,
             Threads(self.threads, self.precision) as executor,
         ):
-            root = Seed.of(seed)
+            root, executables = Seed.of(seed), Executables()
             program = Program(self.model, args, kwargs, self.discovery.limits)
 
-            progress.stage("discovery")
             executor.begin(warm_up)
-            found = self.discovery.discover(
-                program, root.child(0), lambda text: progress.stage(f"discovery: {text}")
-            )
-            fits, labels = self._formulate(found, root.child(1))
+            progress.stage("discovery")
+            fits: list[PathFit] = []
+
+            def formulate(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> None:
+                fit = self._formulate(slp, draws, executables, root.child(1, len(fits)))
+                fits.append(fit)
+                executor.begin(lambda: fit.warm_up(draws))
+                progress.stage(f"discovery: {len(fits)} paths")
+
+            found = self.discovery.discover(program, root.child(0), formulate)
+            labels = unique([label(fit.target.slp, fit.target.region) for fit in fits])
 
             progress.stage("initialisation")
             log_d_min = _initialise(executor, fits, found.paths)
@@ -119,21 +125,18 @@ class SDVI:
             interrupted = executor.stopping.is_set()
             return self._combine(program, found, fits, labels, report, interrupted=interrupted)
 
-    def _formulate(self, found: Discovered, seed: Seed) -> tuple[list[PathFit], list[str]]:
-        """A guide for every path, and the estimator that its region allows."""
+    def _formulate(
+        self, slp: StraightLineProgram, draws: dict[str, np.ndarray], executables: Executables, seed: Seed
+    ) -> PathFit:
+        """A guide for a path, and the gradient estimator that its region allows."""
+        region = read_region(slp, boxes=self.boxes)
+        target = make_target(slp, region, draws)
+        estimator: Estimator = "truncated" if region.kind == "general" else "reparam"
+        if self.gradient != "auto":
+            estimator = self.gradient
+        guide = self._guide_for(slp) if target.dim else MeanField()
         options = TrainingOptions(self.optimizer, self.particles, self.elbo_samples)
-        executables = Executables()
-        fits, labels = [], []
-        for number, path in enumerate(found.paths):
-            region = read_region(path.slp, boxes=self.boxes)
-            target = make_target(path.slp, region, path.draws)
-            estimator: Estimator = "truncated" if region.kind == "general" else "reparam"
-            if self.gradient != "auto":
-                estimator = self.gradient
-            guide = self._guide_for(path.slp) if target.dim else MeanField()
-            fits.append(PathFit(target, guide, estimator, options, executables, seed.child(number)))
-            labels.append(label(path.slp, region))
-        return fits, unique(labels)
+        return PathFit(target, guide, estimator, options, executables, seed)
 
     def _guide_for(self, slp: StraightLineProgram) -> Guide:
         if isinstance(self.guide, str):

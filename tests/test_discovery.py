@@ -20,7 +20,9 @@ from tests.zoo import programs
 
 def discover(model, *args, seed=0, **options):
     with engine_scope("float64"):
-        return PriorDiscovery(**options).discover(Program(model, args), Seed.of(seed), lambda text: None)
+        return PriorDiscovery(**options).discover(
+            Program(model, args), Seed.of(seed), lambda slp, draws: None
+        )
 
 
 def test_prior_masses():
@@ -30,7 +32,6 @@ def test_prior_masses():
     masses = sorted(path.prior_mass for path in found.paths)
     # Ten multinomial shares at 4.5 standard errors: false failures below 7e-5.
     np.testing.assert_allclose(masses, np.sort(truth), atol=4.5 * np.sqrt(0.21 * 0.79 / 4_000))
-    assert [path.prior_mass for path in found.paths] == masses[::-1]
 
 
 def test_slow_runs_grow_with_paths_not_with_samples():
@@ -81,7 +82,7 @@ def test_d_min_is_the_smallest_density_of_a_prior_draw():
     posterior = exact.fit(programs.one_path, 0.5, budget=10)
     with engine_scope("float64"):
         program = Program(programs.one_path, (0.5,))
-        found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda text: None)
+        found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda slp, draws: None)
     draws = found.paths[0].draws["z"]
     assert len(draws) >= 1_000
     densities = stats.norm.logpdf(draws) + stats.norm.logpdf(0.5, draws)

@@ -52,7 +52,11 @@ def test_weights_use_the_full_data():
 def test_minibatch_densities_are_unbiased(program):
     """Averaged over all disjoint minibatches, the log-density is that of the full data."""
     with engine_scope("float64"):
-        path = PriorDiscovery(16).discover(Program(program, (DATA,)), Seed.of(0), lambda text: None).paths[0]
+        path = (
+            PriorDiscovery(16)
+            .discover(Program(program, (DATA,)), Seed.of(0), lambda slp, draws: None)
+            .paths[0]
+        )
         assert path.slp.plates == (Plate("data", 60, 10),)
         target = make_target(path.slp, read_region(path.slp), path.draws)
         u = jnp.asarray(np.random.default_rng(1).normal(size=target.dim))
@@ -72,10 +76,10 @@ def test_local_latents_are_fitted():
 
 def test_streams_are_shuffles():
     plate = Plate("data", 12, 5)
-    stream = Minibatches((plate,), Seed.of(0))
-    (rows,) = stream.next(40)
+    (rows,) = Minibatches((plate,), Seed.of(0)).rows(0, 40)
     assert rows.shape == (40, 5)
     assert all(len(set(row)) == 5 for row in rows)
     counts = np.bincount(rows.ravel(), minlength=12)
     assert counts.min() > 8 and counts.sum() == 200
-    np.testing.assert_array_equal(rows, Minibatches((plate,), Seed.of(0)).next(40)[0])
+    np.testing.assert_array_equal(rows, Minibatches((plate,), Seed.of(0)).rows(0, 40)[0])
+    assert not np.array_equal(rows, Minibatches((plate,), Seed.of(0)).rows(1, 40)[0])

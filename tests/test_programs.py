@@ -19,7 +19,7 @@ from tests.zoo.programs import PROGRAMS
 
 
 def discovered(model, args, samples=200):
-    return PriorDiscovery(samples).discover(Program(model, args), Seed.of(3), lambda text: None)
+    return PriorDiscovery(samples).discover(Program(model, args), Seed.of(3), lambda slp, draws: None)
 
 
 @pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)

@@ -49,7 +49,7 @@ def test_bijections_round_trip_and_keep_densities(name):
         numpyro.sample("x", prior)
 
     with engine_scope("float64"):
-        (path,) = PriorDiscovery(16).discover(Program(model), Seed.of(0), lambda text: None).paths
+        (path,) = PriorDiscovery(16).discover(Program(model), Seed.of(0), lambda slp, draws: None).paths
         target = make_target(path.slp, read_region(path.slp), path.draws)
         x = jnp.asarray(path.draws["x"])
         u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
@@ -69,4 +69,4 @@ def test_a_support_without_a_bijection():
         numpyro.sample("direction", dist.ProjectedNormal(jnp.ones(3)))
 
     with engine_scope("float64"), pytest.raises(UnsupportedSiteError, match=r"direction.*test_supports"):
-        PriorDiscovery(4).discover(Program(model), Seed.of(0), lambda text: None)
+        PriorDiscovery(4).discover(Program(model), Seed.of(0), lambda slp, draws: None)

@@ -10,19 +10,24 @@ from pathmix.program import Limits, Program
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 
+Draws = dict[str, np.ndarray]  # prior draws of each latent site, at least one row each
+
+# Told of every new path at once, so that work on it can begin while discovery goes on.
+OnPath = Callable[[StraightLineProgram, Draws], None]
+
 
 @dataclass(frozen=True, eq=False)
 class DiscoveredPath:
     """A path, its straight-line program, and prior draws inside its region."""
 
     slp: StraightLineProgram
-    draws: dict[str, np.ndarray]  # at least one row each
+    draws: Draws
     prior_mass: float
 
 
 @dataclass(frozen=True, eq=False)
 class Discovered:
-    """Everything that discovery found, most probable under the prior first."""
+    """Everything that discovery found, in the order of finding."""
 
     paths: tuple[DiscoveredPath, ...]
     samples: int  # prior runs
@@ -36,4 +41,4 @@ class Discovery(Protocol):
     @property
     def limits(self) -> Limits: ...
 
-    def discover(self, program: Program, seed: Seed, report: Callable[[str], None]) -> Discovered: ...
+    def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered: ...

@@ -1,13 +1,12 @@
 """Find paths by running the program forward (Sec. 4.3), a batch of seeds at a time."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from pathmix.checks import check_positive_int, check_positive_number
-from pathmix.discovery.base import Discovered, DiscoveredPath
+from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
 from pathmix.execution import Execution
 from pathmix.frontends.numpyro.record import record
@@ -51,13 +50,13 @@ class PriorDiscovery:
     def limits(self) -> Limits:
         return Limits(self.max_sites, self.max_seconds)
 
-    def discover(self, program: Program, seed: Seed, report: Callable[[str], None]) -> Discovered:
-        search = _Search(program, self.max_paths)
+    def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
+        search = _Search(program, self.max_paths, on_path)
         done, batch = 0, min(self.samples, _FIRST_BATCH)
         while done < self.samples:
             # What the last batch has beyond the wanted number only fills it up.
             wanted = np.arange(batch) < self.samples - done
-            search.explain(seed.child(done).batch(batch), wanted, report)
+            search.explain(seed.child(done).batch(batch), wanted)
             done += batch
             if (self.samples - done) / batch > _BATCHES_BEFORE_GROWING:
                 fitting = max(1, _BATCH_BYTES // search.footprint)
@@ -68,8 +67,8 @@ class PriorDiscovery:
 class _Search:
     """The paths found so far."""
 
-    def __init__(self, program: Program, max_paths: int) -> None:
-        self.program, self.max_paths = program, max_paths
+    def __init__(self, program: Program, max_paths: int, on_path: OnPath) -> None:
+        self.program, self.max_paths, self.on_path = program, max_paths, on_path
         self.slps: dict[Path, StraightLineProgram] = {}
         self.counts: dict[Path, int] = {}
         self.draws: dict[Path, list[dict[str, np.ndarray]]] = {}
@@ -80,7 +79,7 @@ class _Search:
     def footprint(self) -> int:
         return max(slp.graph.footprint for slp in self.slps.values())
 
-    def explain(self, seeds: SeedBatch, wanted: np.ndarray, report: Callable[[str], None]) -> None:
+    def explain(self, seeds: SeedBatch, wanted: np.ndarray) -> None:
         """Find the path of every wanted seed of a batch."""
         left = wanted.copy()
         while np.any(left):
@@ -89,21 +88,21 @@ class _Search:
             self.runs += 1
             self._add(execution, seeds, leader, int(np.sum(execution.followed & left)))
             left &= ~execution.followed
-            report(f"{len(self.slps)} paths")
 
     def _add(self, execution: Execution, seeds: SeedBatch, leader: int, followers: int) -> None:
         path = execution.path
-        if path not in self.slps:
-            if len(self.slps) == self.max_paths:
-                self.dropped += followers
-                return
+        draws = {name: values[execution.inside] for name, values in execution.values.items()}
+        if path in self.slps:
+            self.counts[path] += followers
+            if path.addresses and sum(len(d[path.addresses[0]]) for d in self.draws[path]) < _KEPT_DRAWS:
+                self.draws[path].append(draws)
+        elif len(self.slps) == self.max_paths:
+            self.dropped += followers
+        else:
             self._check_repeatable(execution, seeds, leader)
             self.slps[path] = replay(self.program, execution)
-            self.counts[path], self.draws[path] = 0, []
-        self.counts[path] += followers
-        if sum(len(d[path.addresses[0]]) for d in self.draws[path] if path.addresses) < _KEPT_DRAWS:
-            inside = {name: values[execution.inside] for name, values in execution.values.items()}
-            self.draws[path].append(inside)
+            self.counts[path], self.draws[path] = followers, [draws]
+            self.on_path(self.slps[path], draws)
 
     def _check_repeatable(self, execution: Execution, seeds: SeedBatch, leader: int) -> None:
         """The first runs are repeated; later ones are compared with their replay."""
@@ -126,7 +125,7 @@ class _Search:
                 PathmixWarning,
                 stacklevel=4,
             )
-        paths = [
+        paths = tuple(
             DiscoveredPath(
                 slp=slp,
                 draws={
@@ -136,10 +135,8 @@ class _Search:
                 prior_mass=self.counts[path] / samples,
             )
             for path, slp in self.slps.items()
-        ]
-        # Stable, so that equal masses stay in the order of discovery.
-        paths.sort(key=lambda found: -found.prior_mass)
-        return Discovered(tuple(paths), samples, self.runs, self.dropped / samples)
+        )
+        return Discovered(paths, samples, self.runs, self.dropped / samples)
 
 
 def _changed(execution: Execution) -> HiddenRandomnessError:

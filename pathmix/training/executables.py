@@ -22,8 +22,8 @@ class Executables:
         self._entries: dict[Hashable, _Entry] = {}
         self._lock = threading.Lock()
 
-    def __len__(self) -> int:
-        return len(self._entries)
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._entries
 
     def call(self, key: Hashable, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
         with self._lock:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,7 @@ from pathmix.target import Target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.functions import make_draw, make_evaluate, make_log_prob, make_prepare
-from pathmix.training.loop import TrainingState, make_train
+from pathmix.training.loop import Progress, TrainingState, make_train
 from pathmix.training.minibatches import Minibatches
 from pathmix.training.noise import noise_size, normals
 
@@ -107,32 +108,24 @@ class PathFit:
         log_joint = np.concatenate(densities)[:count]
         return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
 
+    def warm_up(self, draws: dict[str, np.ndarray]) -> None:
+        """Compile what training needs, unless a path of the same structure already did.
+
+        Changes nothing that a result depends on.
+        """
+        if self._key("prepare") in self.executables:
+            return
+        self.initialise(draws)
+        self.evaluations = 0
+        if self.trainable:
+            self._block(0, 0.0)
+
     def train(self, iterations: int, log_c: float, report: Callable[[int], bool]) -> None:
         """Optimise for some iterations; `report` is told of each block and may ask to stop."""
-        width = self.particles * self.guide.noise_size(self.target.dim)
-        block = noise_size(_MIN_STEPS * width)
-        steps = max(1, min(_MAX_STEPS, block // width))
         left = iterations
         while left > 0:
-            count = min(left, steps)
-            noise = normals(self.training_seed.child(self.blocks), block)
-            self.state, progress = self._call(
-                ("train", steps, block),
-                lambda: make_train(
-                    self.target,
-                    self.guide,
-                    self.options.optimizer,
-                    self.estimator,
-                    self.particles,
-                    steps,
-                ),
-                self.state,
-                noise,
-                self.minibatches.next(steps),
-                count,
-                log_c,
-                self.target.arguments,
-            )
+            count = min(left, self._block_steps)
+            self.state, progress = self._block(count, log_c)
             self.history.append(np.asarray(progress.history)[:count])
             self.unusable += int(progress.unusable)
             self.blocks += 1
@@ -141,6 +134,33 @@ class PathFit:
             left -= count
             if not report(count):
                 return
+
+    def _block(self, count: int, log_c: float) -> tuple[TrainingState, Progress]:
+        """The state after `count` more steps, all in one compiled call."""
+        steps, size = self._block_steps, self._block_size
+        make = partial(make_train, self.target, self.guide, self.options.optimizer, self.estimator)
+        return self._call(
+            ("train", steps, size),
+            lambda: make(self.particles, steps),
+            self.state,
+            normals(self.training_seed.child(self.blocks), size),
+            self.minibatches.rows(self.blocks, steps),
+            count,
+            float(log_c),  # a NumPy scalar would be another type, and compile again
+            self.target.arguments,
+        )
+
+    @cached_property
+    def _step_noise(self) -> int:
+        return self.particles * self.guide.noise_size(self.target.dim)
+
+    @cached_property
+    def _block_size(self) -> int:
+        return noise_size(_MIN_STEPS * self._step_noise)
+
+    @cached_property
+    def _block_steps(self) -> int:
+        return max(1, min(_MAX_STEPS, self._block_size // self._step_noise))
 
     def estimate_elbo(self) -> float:
         """The truncated ELBO on the full data (Eq. 11), from the guide as it is now."""
@@ -202,5 +222,7 @@ class PathFit:
         return max(1, min(count, fitting))
 
     def _call(self, what: Any, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
-        key = (what, self.target.structure, self.guide, self.estimator, self.particles)
-        return self.executables.call(key, build, *args)
+        return self.executables.call(self._key(what), build, *args)
+
+    def _key(self, what: Any) -> Any:
+        return (what, self.target.structure, self.guide, self.estimator, self.particles)

@@ -1,4 +1,4 @@
-"""Random minibatches of subsampled plates: a new shuffle of the plate for every pass."""
+"""Random minibatches of subsampled plates: shuffled passes over the plate, block by block."""
 
 import numpy as np
 
@@ -7,24 +7,24 @@ from pathmix.slp import Plate
 
 
 class Minibatches:
-    """A stream of index sets for each plate; the same seed gives the same stream."""
+    """Index sets for each plate; a block of steps depends on nothing but the seed and its number."""
 
     def __init__(self, plates: tuple[Plate, ...], seed: Seed) -> None:
         self._plates = plates
-        self._generator = seed.generator()
-        self._left: list[np.ndarray] = [np.zeros(0, int) for _ in plates]
+        self._seed = seed
 
-    def next(self, steps: int) -> tuple[np.ndarray, ...]:
-        """Indices for the next steps, one row a step, for each plate."""
-        return tuple(self._draw(i, plate, steps) for i, plate in enumerate(self._plates))
+    def rows(self, block: int, steps: int) -> tuple[np.ndarray, ...]:
+        """Indices for the steps of a block, one row a step, for each plate."""
+        return tuple(
+            _shuffled(plate, steps, self._seed.child(position, block).generator())
+            for position, plate in enumerate(self._plates)
+        )
 
-    def _draw(self, position: int, plate: Plate, steps: int) -> np.ndarray:
-        rows = []
-        left = self._left[position]
-        while len(rows) < steps:
-            if len(left) < plate.subsample_size:
-                left = self._generator.permutation(plate.size)
-            rows.append(left[: plate.subsample_size])
-            left = left[plate.subsample_size :]
-        self._left[position] = left
-        return np.stack(rows)
+
+def _shuffled(plate: Plate, steps: int, generator: np.random.Generator) -> np.ndarray:
+    per_pass = plate.size // plate.subsample_size
+    passes = [
+        generator.permutation(plate.size)[: per_pass * plate.subsample_size]
+        for _ in range(-(-steps // per_pass))
+    ]
+    return np.concatenate(passes).reshape(-1, plate.subsample_size)[:steps]
