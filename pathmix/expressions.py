@@ -80,9 +80,9 @@ def expressions(graph: Graph, pinned: Sequence[np.ndarray | None]) -> list[Expre
     """The outputs of `graph`, whose inputs are sites; `pinned[i]` is the value of a pinned one."""
     inputs = [
         _site(index, var.aval, value)
-        for index, (var, value) in enumerate(zip(graph.jaxpr.invars, pinned, strict=True))
+        for index, (var, value) in enumerate(zip(graph.inputs, pinned, strict=True))
     ]
-    return _open(graph.jaxpr, [_known(const) for const in graph.consts], inputs)
+    return _open(graph.jaxpr, [], [*(_known(const) for const in graph.consts), *inputs])
 
 
 def _open(jaxpr: jex.Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expression]) -> list[Expression]:

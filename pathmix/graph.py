@@ -20,34 +20,35 @@ from jax.interpreters import partial_eval
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    jaxpr: jex.Jaxpr
+    jaxpr: jex.Jaxpr  # takes the captured arrays first, then the inputs
     consts: tuple[jax.Array, ...]
 
     @staticmethod
     def of(closed: jex.ClosedJaxpr) -> "Graph":
         """The graph of a trace. Numbers in the program become captured arrays too."""
-        jaxpr, numbers = _lift_literals(closed.jaxpr)
-        consts = [*closed.consts, *numbers]
-        return Graph(jaxpr, tuple(jnp.asarray(const) for const in consts))
+        eqns, numbers = _lift_literals(closed.jaxpr)
+        jaxpr = closed.jaxpr.replace(
+            constvars=[],
+            invars=[*closed.jaxpr.constvars, *numbers, *closed.jaxpr.invars],
+            eqns=eqns,
+            debug_info=_nameless(closed.jaxpr),
+        )
+        return Graph(jaxpr, tuple(jnp.asarray(const) for const in (*closed.consts, *numbers.values())))
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        return jax.core.eval_jaxpr(self.jaxpr, consts, *inputs)
+        return jax.core.eval_jaxpr(self.jaxpr, (), *consts, *inputs)
+
+    @property
+    def inputs(self) -> list[jex.Var]:
+        return self.jaxpr.invars[len(self.consts) :]
 
     def outputs(self, wanted: Sequence[int]) -> "Graph":
         """The part of the graph that some of the outputs need; takes the same inputs."""
         outvars = [self.jaxpr.outvars[index] for index in wanted]
-        constvars, invars = self.jaxpr.constvars, self.jaxpr.invars
-        lifted = self.jaxpr.replace(
-            constvars=[], invars=[*constvars, *invars], outvars=outvars, debug_info=_nameless(self.jaxpr)
-        )
-        keep_inputs = [False] * len(constvars) + [True] * len(invars)
-        pruned, used = partial_eval.dce_jaxpr(lifted, [True] * len(outvars), keep_inputs)
-        split = sum(used[: len(constvars)])
-        consts = tuple(c for c, u in zip(self.consts, used, strict=False) if u)
-        jaxpr = pruned.replace(
-            constvars=pruned.invars[:split], invars=pruned.invars[split:], debug_info=_nameless(pruned)
-        )
-        return Graph(jaxpr, consts)
+        part = self.jaxpr.replace(outvars=outvars, debug_info=_nameless(self.jaxpr))
+        keep = [False] * len(self.consts) + [True] * len(self.inputs)
+        pruned, used = partial_eval.dce_jaxpr(part, [True] * len(outvars), keep)
+        return Graph(pruned, tuple(c for c, u in zip(self.consts, used, strict=False) if u))
 
     def output_shape(self, index: int) -> tuple[int, ...]:
         return getattr(self.jaxpr.outvars[index].aval, "shape")
@@ -56,9 +57,12 @@ class Graph:
     def structure(self) -> str:
         """Equal for graphs that differ only in the captured arrays."""
         digest = hashlib.sha256(str(self.jaxpr).encode())
-        for inner in closed_jaxprs(self.jaxpr):
-            for const in inner.consts:
-                digest.update(np.asarray(const).tobytes())
+        # The text leaves out the values of arrays inside nested functions.
+        for leaf in _parameters(self.jaxpr):
+            embedded = leaf.consts if isinstance(leaf, jex.ClosedJaxpr) else [leaf]
+            for array in embedded:
+                if isinstance(array, (np.ndarray, jax.Array)):
+                    digest.update(np.asarray(array).tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -67,34 +71,32 @@ class Graph:
         return max((_bytes(var.aval) for var in _computed(self.jaxpr)), default=8)
 
 
-def _lift_literals(jaxpr: jex.Jaxpr) -> tuple[jex.Jaxpr, list[Any]]:
-    """Make every floating-point literal a captured array: paths often differ only in numbers."""
-    constvars, numbers, eqns = list(jaxpr.constvars), [], []
+def _lift_literals(jaxpr: jex.Jaxpr) -> tuple[list[jex.JaxprEqn], dict[jex.Var, np.ndarray]]:
+    """Make every floating-point literal a variable: paths often differ only in numbers."""
+    eqns, numbers = [], {}
     for eqn in jaxpr.eqns:
         operands = list(eqn.invars)
         for position, atom in enumerate(operands):
             if isinstance(atom, jex.Literal) and np.issubdtype(_dtype(atom.aval), np.floating):
                 operands[position] = lifted = jex.Var(atom.aval)
-                constvars.append(lifted)
-                numbers.append(np.asarray(atom.val, _dtype(atom.aval)))
+                numbers[lifted] = np.asarray(atom.val, _dtype(atom.aval))
         eqns.append(eqn.replace(invars=operands))
-    return jaxpr.replace(constvars=constvars, eqns=eqns, debug_info=_nameless(jaxpr)), numbers
+    return eqns, numbers
 
 
-def closed_jaxprs(jaxpr: jex.Jaxpr) -> Iterator[jex.ClosedJaxpr]:
-    """Every jaxpr nested in the parameters of an equation, at any depth."""
+def _parameters(jaxpr: jex.Jaxpr) -> Iterator[Any]:
+    """Every parameter of every equation, nested functions included."""
     for eqn in jaxpr.eqns:
         for leaf in jax.tree.leaves(eqn.params, is_leaf=lambda x: isinstance(x, jex.ClosedJaxpr)):
+            yield leaf
             if isinstance(leaf, jex.ClosedJaxpr):
-                yield leaf
-                yield from closed_jaxprs(leaf.jaxpr)
+                yield from _parameters(leaf.jaxpr)
 
 
 def _computed(jaxpr: jex.Jaxpr) -> Iterator[Any]:
-    for eqn in jaxpr.eqns:
-        yield from eqn.outvars
-    for inner in closed_jaxprs(jaxpr):
-        for eqn in inner.jaxpr.eqns:
+    nested = [leaf.jaxpr for leaf in _parameters(jaxpr) if isinstance(leaf, jex.ClosedJaxpr)]
+    for part in (jaxpr, *nested):
+        for eqn in part.eqns:
             yield from eqn.outvars
 
 
