@@ -197,10 +197,18 @@ class SDVI:
 
 def _initialise(executor: Threads, fits: Sequence[PathFit], paths: Sequence[DiscoveredPath]) -> float:
     """Start every guide at the prior of its path; returns log d_min."""
-    pairs = list(zip(fits, paths, strict=True))
-    smallest = executor.map(lambda pair: _guarded(lambda fit: fit.initialise(pair[1].draws))(pair[0]), pairs)
-    finite = [value for value in smallest if value is not None and np.isfinite(value)]
-    return min(finite, default=0.0)
+
+    def start(position: int) -> float | None:
+        path = paths[position]
+
+        def task(fit: PathFit) -> float:
+            fit.initialise(path.draws)
+            return fit.smallest_density(path.draws, path.followers)
+
+        return _guarded(task)(fits[position])
+
+    smallest = executor.map(start, range(len(fits)))
+    return min((value for value in smallest if value is not None and np.isfinite(value)), default=0.0)
 
 
 def _optimise(

@@ -22,6 +22,7 @@ class DiscoveredPath:
 
     slp: StraightLineProgram
     draws: Draws
+    followers: int  # the first so many draws took the path by themselves
     prior_mass: float
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pathmix.checks import check_positive_int, check_positive_number
-from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
+from pathmix.discovery.base import Discovered, DiscoveredPath, Draws, OnPath
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
 from pathmix.execution import Execution
 from pathmix.frontends.numpyro.record import record
@@ -71,7 +71,8 @@ class _Search:
         self.program, self.max_paths, self.on_path = program, max_paths, on_path
         self.slps: dict[Path, StraightLineProgram] = {}
         self.counts: dict[Path, int] = {}
-        self.draws: dict[Path, list[dict[str, np.ndarray]]] = {}
+        self.natural: dict[Path, _Rows] = {}  # draws of runs that took the path by themselves
+        self.forced: dict[Path, _Rows] = {}  # draws of runs whose discrete sites were forced
         self.dropped = 0
         self.runs = 0
 
@@ -86,23 +87,31 @@ class _Search:
             leader = int(np.argmax(left))
             execution = record(self.program, seeds, leader)
             self.runs += 1
-            self._add(execution, seeds, leader, int(np.sum(execution.followed & left)))
+            self._add(execution, seeds, leader, execution.followed & left)
             left &= ~execution.followed
 
-    def _add(self, execution: Execution, seeds: SeedBatch, leader: int, followers: int) -> None:
-        path = execution.path
-        draws = {name: values[execution.inside] for name, values in execution.values.items()}
-        if path in self.slps:
-            self.counts[path] += followers
-            if path.addresses and sum(len(d[path.addresses[0]]) for d in self.draws[path]) < _KEPT_DRAWS:
-                self.draws[path].append(draws)
-        elif len(self.slps) == self.max_paths:
-            self.dropped += followers
-        else:
+    def _add(self, execution: Execution, seeds: SeedBatch, leader: int, followers: np.ndarray) -> None:
+        path, count = execution.path, int(followers.sum())
+        is_new = path not in self.slps
+        if is_new and len(self.slps) == self.max_paths:
+            self.dropped += count
+            return
+        if is_new:
             self._check_repeatable(execution, seeds, leader)
             self.slps[path] = replay(self.program, execution)
-            self.counts[path], self.draws[path] = followers, [draws]
-            self.on_path(self.slps[path], draws)
+            self.counts[path], self.natural[path], self.forced[path] = 0, _Rows(), _Rows()
+        self.counts[path] += count
+        self.natural[path].add(execution.values, followers)
+        self.forced[path].add(execution.values, execution.inside & ~execution.followed)
+        if is_new:
+            self.on_path(self.slps[path], self._draws(path))
+
+    def _draws(self, path: Path) -> Draws:
+        natural, forced = self.natural[path].parts, self.forced[path].parts
+        return {
+            name: np.concatenate([part[name] for part in (*natural, *forced)])[:_KEPT_DRAWS]
+            for name in path.addresses
+        }
 
     def _check_repeatable(self, execution: Execution, seeds: SeedBatch, leader: int) -> None:
         """The first runs are repeated; later ones are compared with their replay."""
@@ -128,15 +137,26 @@ class _Search:
         paths = tuple(
             DiscoveredPath(
                 slp=slp,
-                draws={
-                    name: np.concatenate([part[name] for part in self.draws[path]])[:_KEPT_DRAWS]
-                    for name in path.addresses
-                },
+                draws=self._draws(path),
+                followers=min(self.natural[path].count, _KEPT_DRAWS),
                 prior_mass=self.counts[path] / samples,
             )
             for path, slp in self.slps.items()
         )
         return Discovered(paths, samples, self.runs, self.dropped / samples)
+
+
+class _Rows:
+    """Draws gathered over several runs, until there are enough."""
+
+    def __init__(self) -> None:
+        self.parts: list[Draws] = []
+        self.count = 0
+
+    def add(self, values: Draws, rows: np.ndarray) -> None:
+        if self.count < _KEPT_DRAWS:
+            self.parts.append({name: array[rows] for name, array in values.items()})
+            self.count += int(rows.sum())
 
 
 def _changed(execution: Execution) -> HiddenRandomnessError:

@@ -16,7 +16,13 @@ from pathmix.seeds import Seed
 from pathmix.target import Target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
-from pathmix.training.functions import make_draw, make_evaluate, make_log_prob, make_prepare
+from pathmix.training.functions import (
+    make_draw,
+    make_evaluate,
+    make_log_joint,
+    make_log_prob,
+    make_unconstrain,
+)
 from pathmix.training.loop import Progress, TrainingState, make_train
 from pathmix.training.minibatches import Minibatches
 from pathmix.training.noise import noise_size, normals
@@ -25,7 +31,8 @@ from pathmix.training.noise import noise_size, normals
 _BLOCK_BYTES = 2**26
 _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
 _MIN_STEPS = 32
-_INIT_DRAWS = 256
+_DRAWS_BLOCK = 256  # prior draws unconstrained at once
+_DENSITY_BLOCK = 64  # prior draws whose density is computed at once
 
 
 @dataclass(frozen=True)
@@ -86,38 +93,43 @@ class PathFit:
     def elbo(self) -> float:
         return -math.inf if self.estimate is None else self.estimate.elbo
 
-    def initialise(self, draws: dict[str, np.ndarray]) -> float:
-        """Match the guide to prior draws inside the region; returns their smallest log-density."""
-        names = [site.name for site in self.target.slp.sites]
-        count = len(draws[names[0]]) if names else 1
-        vectors, densities = [], []
-        for start in range(0, count, _INIT_DRAWS):
-            # A fixed size, by repetition, so that paths of one structure share the executable.
-            rows = np.arange(start, start + _INIT_DRAWS) % count
-            u, log_joint = self._call(
-                "prepare",
-                lambda: make_prepare(self.target, self._chunk(_INIT_DRAWS)),
-                tuple(jnp.asarray(draws[name][rows]) for name in names),
-                self.target.arguments,
-            )
-            vectors.append(np.asarray(u))
-            densities.append(np.asarray(log_joint))
-        self.evaluations += count
-        params = self.guide.init(np.concatenate(vectors)[:count])
+    def initialise(self, draws: dict[str, np.ndarray]) -> None:
+        """Match the guide to prior draws inside the region."""
+        vectors = np.zeros((1, 0))
+        if self.target.dim > 0:
+            make = lambda: make_unconstrain(self.target)
+            vectors = self._in_blocks("unconstrain", make, draws, _DRAWS_BLOCK)
+        params = self.guide.init(vectors)
         self.state = TrainingState(params, self.options.optimizer.init(params))
-        log_joint = np.concatenate(densities)[:count]
+
+    def smallest_density(self, draws: dict[str, np.ndarray], followers: int) -> float:
+        """The smallest finite log gamma among prior runs of this path (for d_min)."""
+        natural = {name: values[:followers] for name, values in draws.items()}
+        make = lambda: make_log_joint(self.target, self._chunk(_DENSITY_BLOCK))
+        log_joint = self._in_blocks("log_joint", make, natural, _DENSITY_BLOCK)
+        self.evaluations += followers
         return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
+
+    def _in_blocks(
+        self, what: str, make: Callable[[], Any], draws: dict[str, np.ndarray], block: int
+    ) -> np.ndarray:
+        """Run a compiled function of draws on blocks of one size, filled up by repetition."""
+        columns = [draws[site.name] for site in self.target.slp.sites]
+        count = len(columns[0])
+        results = []
+        for start in range(0, count, block):
+            rows = np.arange(start, start + block) % count
+            values = tuple(jnp.asarray(column[rows]) for column in columns)
+            results.append(np.asarray(self._call(what, make, values, self.target.arguments)))
+        return np.concatenate(results)[:count]
 
     def warm_up(self, draws: dict[str, np.ndarray]) -> None:
         """Compile what training needs, unless a path of the same structure already did.
 
         Changes nothing that a result depends on.
         """
-        if self._key("prepare") in self.executables:
-            return
-        self.initialise(draws)
-        self.evaluations = 0
-        if self.trainable:
+        if self.trainable and self._key("unconstrain") not in self.executables:
+            self.initialise(draws)
             self._block(0, 0.0)
 
     def train(self, iterations: int, log_c: float, report: Callable[[int], bool]) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from pathmix.guides.base import Guide
 from pathmix.target import Target
@@ -12,20 +11,16 @@ from pathmix.target import Target
 Compilable = Callable[..., Any]
 
 
-def make_prepare(target: Target, chunk: int) -> Compilable:
-    """(values, arguments) -> unconstrained vectors and log gamma of prior draws, a chunk at a time."""
+def make_unconstrain(target: Target) -> Compilable:
+    """(values, arguments) -> unconstrained vectors of prior draws."""
+    return lambda values, arguments: jax.vmap(lambda *row: target.unconstrain(row, arguments))(*values)
 
-    def prepare(values: Any, arguments: Any) -> Any:
-        if target.dim == 0:  # lax.map takes no empty arrays
-            log_joint = jax.lax.map(lambda row: target.log_joint(row, arguments), values, batch_size=chunk)
-            return jnp.zeros((len(log_joint), 0)), log_joint
-        return jax.lax.map(
-            lambda row: (target.unconstrain(row, arguments), target.log_joint(row, arguments)),
-            values,
-            batch_size=chunk,
-        )
 
-    return prepare
+def make_log_joint(target: Target, chunk: int) -> Compilable:
+    """(values, arguments) -> log gamma of prior draws, a chunk at a time."""
+    return lambda values, arguments: jax.lax.map(
+        lambda row: target.log_joint(row, arguments), values, batch_size=chunk
+    )
 
 
 def make_evaluate(target: Target, guide: Guide, size: int) -> Compilable:
