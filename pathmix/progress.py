@@ -19,6 +19,7 @@ class ProgressBar:
             bar_format="{desc} |{bar}| {percentage:3.0f}% [{elapsed}<{remaining}]{postfix}",
         )
         self._lock = threading.Lock()
+        self._elbos: dict[str, float] = {}
 
     def __enter__(self) -> "ProgressBar":
         return self
@@ -33,11 +34,11 @@ class ProgressBar:
         with self._lock:
             self._bar.set_description_str(text)
 
-    def best(self, label: str, elbo: float) -> None:
+    def advance(self, iterations: int, label: str, elbo: float) -> None:
+        """A path has done some iterations and is now at about this ELBO."""
         with self._lock:
-            short = label if len(label) <= 40 else label[:37] + "..."
-            self._bar.set_postfix_str(f" best: {short} (ELBO {elbo:.4g})")
-
-    def advance(self, iterations: int) -> None:
-        with self._lock:
+            self._elbos[label] = elbo
+            best = max(self._elbos, key=lambda name: self._elbos[name])
+            short = best if len(best) <= 40 else best[:37] + "..."
+            self._bar.set_postfix_str(f" best: {short} (ELBO {self._elbos[best]:.4g})", refresh=False)
             self._bar.update(iterations)

@@ -11,12 +11,12 @@ import numpy as np
 import optax
 
 from pathmix.allocation import Allocation, Candidate, SuccessiveHalving
-from pathmix.checks import check_choice, check_positive_int
 from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
 from pathmix.errors import OptionError, PathmixWarning
 from pathmix.executors.threads import Threads
-from pathmix.guides import FullRank, Guide, LowRank, MeanField
+from pathmix.guides import Guide, MeanField
 from pathmix.labels import label, unique
+from pathmix.options import NAMED_GUIDES, check_options
 from pathmix.posterior import DiscoveryReport, FittedGuide, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
@@ -32,7 +32,6 @@ from pathmix.training.noise import warm_up
 from pathmix.training.verdict import verdict
 from pathmix.weights import path_weights
 
-_GUIDES: dict[str, Guide] = {"meanfield": MeanField(), "fullrank": FullRank(), "lowrank": LowRank()}
 _SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
 
 GuideOption = str | Guide | Callable[[StraightLineProgram], Guide]
@@ -88,7 +87,7 @@ class SDVI:
     progress: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_options(self)
+        check_options(self)
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
@@ -118,11 +117,11 @@ class SDVI:
             log_c = np.log(_SURROGATE_SHARE) + log_d_min
 
             _optimise(executor, self.allocation, fits, labels, log_c, progress)
+            interrupted = executor.stopping.is_set()
 
             progress.stage("weights")
             executor.map(_guarded(PathFit.estimate_elbo), fits)
             report = DiscoveryReport(found.samples, found.runs, found.dropped_mass, log_d_min)
-            interrupted = executor.stopping.is_set()
             return self._combine(program, found, fits, labels, report, interrupted=interrupted)
 
     def _formulate(
@@ -140,7 +139,7 @@ class SDVI:
 
     def _guide_for(self, slp: StraightLineProgram) -> Guide:
         if isinstance(self.guide, str):
-            return _GUIDES[self.guide]
+            return NAMED_GUIDES[self.guide]
         if isinstance(self.guide, Guide):
             return self.guide
         chosen = self.guide(slp)
@@ -227,9 +226,8 @@ def _optimise(
     progress.budget(allocation.budget)
 
     def train(index: int, iterations: int) -> None:
-
-        def report(steps: int) -> bool:
-            progress.advance(steps)
+        def report(steps: int, elbo: float) -> bool:
+            progress.advance(steps, labels[index], elbo)
             return not executor.stopping.is_set()
 
         _guarded(lambda fit: fit.train(iterations, log_c, report))(fits[index])
@@ -242,8 +240,6 @@ def _optimise(
             return
         executor.map(lambda index: _guarded(PathFit.estimate_elbo)(fits[index]), active)
         candidates = [Candidate(i, fits[i].elbo, fits[i].steps) for i in active]
-        best = max(candidates, key=lambda candidate: candidate.elbo)
-        progress.best(labels[best.index], best.elbo)
         kept = allocation.survivors(candidates)
         for index in set(active) - set(kept):
             fits[index].dropped = True
@@ -283,27 +279,3 @@ def _notes(found: Discovered, fitted: Sequence[FittedPath], *, interrupted: bool
             stacklevel=4,
         )
     return tuple(notes)
-
-
-def _check_options(options: SDVI) -> None:
-    if not callable(options.model):
-        raise OptionError(f"The model must be callable, not {options.model!r}.")
-    if isinstance(options.guide, str):
-        check_choice("guide", options.guide, tuple(_GUIDES))
-    elif isinstance(options.guide, type) or not (isinstance(options.guide, Guide) or callable(options.guide)):
-        raise OptionError(f"guide must be a name, a Guide instance or a callable, not {options.guide!r}.")
-    for name, needed in (("discovery", "discover"), ("allocation", "survivors")):
-        value = getattr(options, name)
-        if isinstance(value, type) or not hasattr(value, needed):
-            raise OptionError(f"{name} must be an object like the default one, not {value!r}.")
-    if not isinstance(options.optimizer, optax.GradientTransformation):
-        raise OptionError(f"optimizer must be an optax optimiser, not {options.optimizer!r}.")
-    check_positive_int("particles", options.particles)
-    check_positive_int("elbo_samples", options.elbo_samples)
-    check_choice("gradient", options.gradient, ("auto", "reparam", "score", "truncated"))
-    check_choice("precision", options.precision, ("float64", "float32"))
-    for name in ("boxes", "progress"):
-        if not isinstance(getattr(options, name), bool):
-            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}.")
-    if options.threads is not None:
-        check_positive_int("threads", options.threads)

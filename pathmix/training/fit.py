@@ -77,6 +77,7 @@ class PathFit:
         self.evaluations = 0
         self.history: list[np.ndarray] = []
         self.estimate: ElboEstimate | None = None
+        self._estimated_after: int | None = None  # steps
         self.dropped = False
         self.failure: Exception | None = None
 
@@ -95,17 +96,20 @@ class PathFit:
 
     def initialise(self, draws: dict[str, np.ndarray]) -> None:
         """Match the guide to prior draws inside the region."""
+        self.state = self._matched(draws)
+
+    def _matched(self, draws: dict[str, np.ndarray]) -> TrainingState:
         vectors = np.zeros((1, 0))
         if self.target.dim > 0:
-            make = lambda: make_unconstrain(self.target)
+            make = partial(make_unconstrain, self.target)
             vectors = self._in_blocks("unconstrain", make, draws, _DRAWS_BLOCK)
         params = self.guide.init(vectors)
-        self.state = TrainingState(params, self.options.optimizer.init(params))
+        return TrainingState(params, self.options.optimizer.init(params))
 
     def smallest_density(self, draws: dict[str, np.ndarray], followers: int) -> float:
         """The smallest finite log gamma among prior runs of this path (for d_min)."""
         natural = {name: values[:followers] for name, values in draws.items()}
-        make = lambda: make_log_joint(self.target, self._chunk(_DENSITY_BLOCK))
+        make = partial(make_log_joint, self.target, self._chunk(_DENSITY_BLOCK))
         log_joint = self._in_blocks("log_joint", make, natural, _DENSITY_BLOCK)
         self.evaluations += followers
         return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
@@ -126,35 +130,36 @@ class PathFit:
     def warm_up(self, draws: dict[str, np.ndarray]) -> None:
         """Compile what training needs, unless a path of the same structure already did.
 
-        Changes nothing that a result depends on.
+        Runs beside everything else, so it must not touch this object.
         """
         if self.trainable and self._key("unconstrain") not in self.executables:
-            self.initialise(draws)
-            self._block(0, 0.0)
+            self._block(self._matched(draws), 0, 0.0)
 
-    def train(self, iterations: int, log_c: float, report: Callable[[int], bool]) -> None:
-        """Optimise for some iterations; `report` is told of each block and may ask to stop."""
+    def train(self, iterations: int, log_c: float, report: Callable[[int, float], bool]) -> None:
+        """Optimise for some iterations; `report` is told of each block and its ELBO, and may ask to stop."""
         left = iterations
         while left > 0:
             count = min(left, self._block_steps)
-            self.state, progress = self._block(count, log_c)
-            self.history.append(np.asarray(progress.history)[:count])
+            self.state, progress = self._block(self.state, count, log_c)
+            elbos = np.asarray(progress.history)[:count]
+            self.history.append(elbos)
             self.unusable += int(progress.unusable)
             self.blocks += 1
             self.steps += count
             self.evaluations += count * self.particles
             left -= count
-            if not report(count):
+            usable = elbos[np.isfinite(elbos)]
+            if not report(count, float(usable.mean()) if len(usable) else -math.inf):
                 return
 
-    def _block(self, count: int, log_c: float) -> tuple[TrainingState, Progress]:
+    def _block(self, state: TrainingState | None, count: int, log_c: float) -> tuple[TrainingState, Progress]:
         """The state after `count` more steps, all in one compiled call."""
         steps, size = self._block_steps, self._block_size
         make = partial(make_train, self.target, self.guide, self.options.optimizer, self.estimator)
         return self._call(
             ("train", steps, size),
             lambda: make(self.particles, steps),
-            self.state,
+            state,
             normals(self.training_seed.child(self.blocks), size),
             self.minibatches.rows(self.blocks, steps),
             count,
@@ -176,8 +181,9 @@ class PathFit:
 
     def estimate_elbo(self) -> float:
         """The truncated ELBO on the full data (Eq. 11), from the guide as it is now."""
-        if self.failure is not None:
+        if self._estimated_after == self.steps:
             return self.elbo
+        self._estimated_after = self.steps
         wanted = self.options.elbo_samples if self.target.dim > 0 else 1
         log_ratios, inside = np.zeros(0), np.zeros(0, bool)
         for attempt in range(self.options.rejection_tries):
@@ -202,13 +208,16 @@ class PathFit:
 
     def draw(self, seed: Seed, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Sites of `count` draws of the guide before truncation, and which are inside the region."""
-        return self._sampled("draw", make_draw, seed, count)
+        # A few sizes for all counts, since every size is compiled.
+        rounded = 2 ** max(6, math.ceil(math.log2(count)))
+        values, inside = self._sampled("draw", make_draw, seed, rounded)
+        return {name: array[:count] for name, array in values.items()}, inside[:count]
 
     def log_prob(self, values: dict[str, np.ndarray]) -> float:
         """log q~ of one draw, in the coordinates of the program."""
         row = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.target.slp.sites)
         arguments = self.target.arguments
-        make = lambda: make_log_prob(self.target, self.guide)
+        make = partial(make_log_prob, self.target, self.guide)
         return float(self._call("log_prob", make, self.params, row, arguments))
 
     def _sampled(self, what: str, make: Callable[..., Any], seed: Seed, count: int) -> Any:
