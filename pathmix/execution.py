@@ -13,7 +13,8 @@ class Execution:
     """The path of the leading seed, and how every other seed fared on it.
 
     Discrete sites are forced to the leader's values, so a seed that would have left the path at a
-    discrete site still gives a draw of the path's prior.
+    discrete site still gives a draw near the path's prior (of it exactly, where the probability of
+    the forced values does not depend on other sites).
     """
 
     path: Path

@@ -25,7 +25,6 @@ _STRUCTURAL = (
     "transpose",
     "rev",
     "copy",
-    "copy_p",
 )
 
 
@@ -61,19 +60,23 @@ class Expression:
         found = self._elements()
         if found is None or self.size != 1:
             return None
-        site, positions = found
-        return site, int(np.asarray(positions).reshape(()))
+        site, size, positions = found
+        position = int(np.asarray(positions).reshape(()))
+        # Reading beyond the end gives a filler, not an element.
+        return (site, position) if 0 <= position < size else None
 
-    def _elements(self) -> tuple[int, Any] | None:
+    def _elements(self) -> tuple[int, int, Any] | None:
+        """The site, its size, and the positions in it that make up this expression."""
         if self.site is not None:
-            return (self.site, jnp.asarray(self.known)) if self.free else None
+            return (self.site, self.size, jnp.asarray(self.known)) if self.free else None
         if self.operator not in _STRUCTURAL or any(child.free for child in self.inputs[1:]):
             return None
         found = self.inputs[0]._elements()
         if found is None:
             return None
         # Let the operation move the positions as it moves the values.
-        return found[0], self.bind(found[1], *(child.value() for child in self.inputs[1:]))
+        site, size, positions = found
+        return site, size, self.bind(positions, *(child.value() for child in self.inputs[1:]))
 
 
 def expressions(graph: Graph, pinned: Sequence[np.ndarray | None]) -> list[Expression]:

@@ -57,12 +57,13 @@ class Graph:
     def structure(self) -> str:
         """Equal for graphs that differ only in the captured arrays."""
         digest = hashlib.sha256(str(self.jaxpr).encode())
-        # The text leaves out the values of arrays inside nested functions.
+        # The text leaves out the values of nested arrays, and what nested functions do.
         for leaf in _parameters(self.jaxpr):
-            embedded = leaf.consts if isinstance(leaf, jex.ClosedJaxpr) else [leaf]
-            for array in embedded:
-                if isinstance(array, (np.ndarray, jax.Array)):
-                    digest.update(np.asarray(array).tobytes())
+            for item in leaf.consts if isinstance(leaf, jex.ClosedJaxpr) else [leaf]:
+                if isinstance(item, (np.ndarray, jax.Array)):
+                    digest.update(np.asarray(item).tobytes())
+                elif callable(item) and not isinstance(item, type):
+                    digest.update(str(id(item)).encode())  # alive as long as this graph
         return digest.hexdigest()
 
     @cached_property
@@ -84,17 +85,24 @@ def _lift_literals(jaxpr: jex.Jaxpr) -> tuple[list[jex.JaxprEqn], dict[jex.Var, 
     return eqns, numbers
 
 
+_JAXPRS = (jex.Jaxpr, jex.ClosedJaxpr)
+
+
 def _parameters(jaxpr: jex.Jaxpr) -> Iterator[Any]:
     """Every parameter of every equation, nested functions included."""
     for eqn in jaxpr.eqns:
-        for leaf in jax.tree.leaves(eqn.params, is_leaf=lambda x: isinstance(x, jex.ClosedJaxpr)):
+        for leaf in jax.tree.leaves(eqn.params, is_leaf=lambda x: isinstance(x, _JAXPRS)):
             yield leaf
-            if isinstance(leaf, jex.ClosedJaxpr):
-                yield from _parameters(leaf.jaxpr)
+            if isinstance(leaf, _JAXPRS):
+                yield from _parameters(_opened(leaf))
+
+
+def _opened(function: Any) -> jex.Jaxpr:
+    return getattr(function, "jaxpr", function)
 
 
 def _computed(jaxpr: jex.Jaxpr) -> Iterator[Any]:
-    nested = [leaf.jaxpr for leaf in _parameters(jaxpr) if isinstance(leaf, jex.ClosedJaxpr)]
+    nested = [_opened(leaf) for leaf in _parameters(jaxpr) if isinstance(leaf, _JAXPRS)]
     for part in (jaxpr, *nested):
         for eqn in part.eqns:
             yield from eqn.outvars

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import optax
+from numpyro.infer.autoguide import AutoGuide
 
 from pathmix.checks import check_choice, check_positive_int
 from pathmix.errors import OptionError
@@ -19,8 +20,20 @@ def check_options(options: "SDVI") -> None:
         raise OptionError(f"The model must be callable, not {options.model!r}.")
     if isinstance(options.guide, str):
         check_choice("guide", options.guide, tuple(NAMED_GUIDES))
+    elif isinstance(options.guide, AutoGuide):
+        raise OptionError(
+            "NumPyro's autoguides belong to one whole model; pathmix makes a guide for every path. "
+            f"guide takes {', '.join(map(repr, NAMED_GUIDES))}, a Guide, or a callable slp -> Guide."
+        )
     elif isinstance(options.guide, type) or not (isinstance(options.guide, Guide) or callable(options.guide)):
         raise OptionError(f"guide must be a name, a Guide instance or a callable, not {options.guide!r}.")
+    elif isinstance(options.guide, Guide):
+        try:
+            hash(options.guide)
+        except TypeError:
+            raise OptionError(
+                f"The guide {options.guide!r} is not hashable; make it a frozen dataclass."
+            ) from None
     for name, needed in (("discovery", "discover"), ("allocation", "survivors")):
         value = getattr(options, name)
         if isinstance(value, type) or not hasattr(value, needed):

@@ -1,7 +1,7 @@
 """The result: a weighted mixture over paths, and what a user does with it next."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -45,8 +45,8 @@ class FittedPath:
     steps: int
     status: Status
     message: str
-    history: np.ndarray  # ELBO estimate of every training step
-    guide: FittedGuide
+    history: np.ndarray = field(repr=False)  # ELBO estimate of every training step
+    guide: FittedGuide = field(repr=False)
     region: str  # free, box or general
     gradient: Estimator
     prior_mass: float
@@ -141,24 +141,28 @@ class Posterior:
             execution = record(self._program, Seed.of(0).batch(1), 0, given=given, complete=True)
             known = {path.path: position for position, path in enumerate(self.paths)}
             position = known.get(execution.path)
+            if position is None:
+                return -np.inf
             names = set(execution.path.addresses)
-            if position is not None:
-                names |= {name for name, _ in self._fits[position].target.slp.deterministics}
+            names |= {name for name, _ in self._fits[position].target.slp.deterministics}
             if extra := sorted(set(values) - names):
                 raise ValueLookupError(
                     f"The program does not draw {', '.join(map(repr, extra))} with these values; it "
                     f"draws {', '.join(map(repr, execution.path.addresses))}."
                 )
-            if position is None or self.paths[position].weight == 0:
-                return -np.inf
             path, fit = self.paths[position], self._fits[position]
-            truncated = fit.log_prob(dict(values)) - np.log(path.acceptance)
-            return float(np.log(path.weight) + truncated)
+            if path.weight == 0:
+                return -np.inf
+            untruncated = fit.log_prob(dict(values))
+            if np.isnan(untruncated):  # outside the support of a site
+                return -np.inf
+            return float(np.log(path.weight) + untruncated - np.log(path.acceptance))
 
     def _sample(self, seed: Seed, count: int) -> tuple[np.ndarray, list[Piece]]:
         """The path of each draw, and the values of each path's draws."""
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise PathmixError(f"The number of draws must be at least 1, not {count!r}.")
+            shown = repr(count) if np.ndim(count) == 0 else "an array"
+            raise PathmixError(f"After the seed comes the number of draws, at least 1, not {shown}.")
         weights = np.array([path.weight for path in self.paths])
         if weights.sum() == 0:
             raise PathmixError(

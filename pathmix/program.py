@@ -4,6 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -23,7 +27,15 @@ class Program:
     limits: Limits = Limits()
 
     def __call__(self) -> Any:
-        return self.model(*self.args, **self.kwargs)
+        args, kwargs = jax.tree.map(_as_jax, (self.args, self.kwargs))
+        return self.model(*args, **kwargs)
 
     def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
         return Program(self.model, args, kwargs, self.limits)
+
+
+def _as_jax(leaf: Any) -> Any:
+    """NumPy data as JAX arrays, as NumPyro's own inference does: they can be indexed by minibatches."""
+    if isinstance(leaf, np.ndarray) and np.issubdtype(leaf.dtype, np.number):
+        return jnp.asarray(leaf)
+    return leaf

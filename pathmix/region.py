@@ -173,6 +173,10 @@ def _within(node: Expression, interval: Interval | None) -> Bounds | None:
             return _within(inner, intervals.under_power(interval, node.params["y"]))
         case "clamp":
             return _clamped(node, interval)
+        case "convert_element_type" if inner.dtype == np.bool_:
+            if 0 in interval and 1 in interval:
+                return []
+            return _truth(inner, 1 in interval) if 0 in interval or 1 in interval else None
         case "convert_element_type":
             rounds = np.issubdtype(inner.dtype, np.floating) and np.issubdtype(node.dtype, np.integer)
             return _within(inner, intervals.under_trunc(interval) if rounds else interval)
@@ -191,8 +195,8 @@ def _arithmetic(node: Expression, interval: Interval) -> Bounds | None:
                 return _within(left, intervals.under_add(interval, -c))
             case "mul":
                 return _within(left, intervals.under_mul(interval, c))
-            case "div":
-                return _within(left, intervals.under_mul(interval, 1 / c) if c else None)
+            case "div" if c and np.issubdtype(node.dtype, np.floating):
+                return _within(left, intervals.under_mul(interval, 1 / c))
             case "max":
                 return _within(left, intervals.under_max(interval, c))
             case "min":

@@ -29,7 +29,7 @@ from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.noise import warm_up
-from pathmix.training.verdict import verdict
+from pathmix.training.verdict import still_rising, verdict
 from pathmix.weights import path_weights
 
 _SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
@@ -120,7 +120,9 @@ class SDVI:
             interrupted = executor.stopping.is_set()
 
             progress.stage("weights")
-            executor.map(_guarded(PathFit.estimate_elbo), fits)
+            # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
+            weighed = [fit for fit in fits if fit.steps > 0 or not interrupted]
+            executor.map(_guarded(PathFit.estimate_elbo), weighed)
             report = DiscoveryReport(found.samples, found.runs, found.dropped_mass, log_d_min)
             return self._combine(program, found, fits, labels, report, interrupted=interrupted)
 
@@ -187,7 +189,7 @@ class SDVI:
         return Posterior(
             paths=tuple(fitted[i] for i in order),
             discovery=report,
-            notes=_notes(found, fitted, interrupted=interrupted),
+            notes=_notes(found, fits, fitted, interrupted=interrupted),
             _program=program,
             _fits=tuple(fits[i] for i in order),
             _precision=self.precision,
@@ -199,6 +201,8 @@ def _initialise(executor: Threads, fits: Sequence[PathFit], paths: Sequence[Disc
 
     def start(position: int) -> float | None:
         path = paths[position]
+        if executor.stopping.is_set():
+            return None
 
         def task(fit: PathFit) -> float:
             fit.initialise(path.draws)
@@ -219,7 +223,7 @@ def _optimise(
     progress: ProgressBar,
 ) -> None:
     """The phases of training, with the allocation's choice of paths between them."""
-    active = [i for i, fit in enumerate(fits) if fit.trainable]
+    active = [i for i, fit in enumerate(fits) if fit.trainable and fit.state is not None]
     if not active:
         return
     phases = allocation.phases(len(active))
@@ -230,7 +234,8 @@ def _optimise(
             progress.advance(steps, labels[index], elbo)
             return not executor.stopping.is_set()
 
-        _guarded(lambda fit: fit.train(iterations, log_c, report))(fits[index])
+        if not executor.stopping.is_set():
+            _guarded(lambda fit: fit.train(iterations, log_c, report))(fits[index])
 
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
@@ -263,19 +268,23 @@ def _guarded(task: Callable[[PathFit], Any]) -> Callable[[PathFit], Any]:
     return run
 
 
-def _notes(found: Discovered, fitted: Sequence[FittedPath], *, interrupted: bool) -> tuple[str, ...]:
+def _notes(
+    found: Discovered, fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, interrupted: bool
+) -> tuple[str, ...]:
     notes = []
     if interrupted:
         notes.append("Training was interrupted; guides and weights are those reached by then.")
+    rising = sum(still_rising(fit) > 0 and path.weight > 0.01 for fit, path in zip(fits, fitted, strict=True))
+    if rising:
+        notes.append(
+            f"The ELBO of {rising} path{'s' if rising > 1 else ''} with weight was still rising when the "
+            "budget ended; the weights are not settled. Raise the budget, or the learning rate."
+        )
     if found.dropped_mass > 0:
         notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
     if params := sorted({name for path in found.paths for name in path.slp.params}):
         notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
-    bad = [path for path in fitted if not path.status.usable]
-    if len(bad) == len(fitted):
-        warnings.warn(
-            f"No path carries weight. The first one says: {bad[0].message}",
-            PathmixWarning,
-            stacklevel=4,
-        )
+    if all(path.weight == 0 for path in fitted):
+        text = f"No path carries weight. The first one says: {fitted[0].message}"
+        warnings.warn(text, PathmixWarning, stacklevel=4)
     return tuple(notes)

@@ -1,11 +1,8 @@
 """The program along one path: its sites, and its density as one traced graph."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from pathmix.frontends.source import Source
@@ -78,20 +75,3 @@ class StraightLineProgram:
     @property
     def free(self) -> tuple[Site, ...]:
         return tuple(site for site in self.sites if site.pinned is None)
-
-    @cached_property
-    def pinned(self) -> dict[str, np.ndarray]:
-        return {site.name: site.pinned for site in self.sites if site.pinned is not None}
-
-    def inputs(self, free: dict[str, Any], pinned: dict[str, Any]) -> list[Any]:
-        """The graph's inputs, from the values of free and pinned sites."""
-        return [jnp.asarray(pinned[s.name]) if s.pinned is not None else free[s.name] for s in self.sites]
-
-
-def particle_bytes(slp: StraightLineProgram) -> int:
-    """Memory that one particle needs at once, roughly."""
-    return max(slp.graph.footprint, 8 * len(slp.sites))
-
-
-def typed(site: Site) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(site.shape, site.dtype)

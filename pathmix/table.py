@@ -28,7 +28,7 @@ def table(rows: Sequence[Row]) -> str:
     shown = rows[:_MAX_ROWS]
     cells = [
         (
-            row.label if len(row.label) <= _MAX_LABEL else row.label[: _MAX_LABEL - 3] + "...",
+            _shortened(row.label),
             f"{row.weight:.4f}",
             f"{row.elbo:.3f}",
             f"{row.acceptance:.3f}",
@@ -43,6 +43,14 @@ def table(rows: Sequence[Row]) -> str:
     if hidden := rows[_MAX_ROWS:]:
         lines.append(f"and {len(hidden)} more paths, weight {sum(row.weight for row in hidden):.2g}")
     return "\n".join(lines)
+
+
+def _shortened(label: str) -> str:
+    """Cut in the middle: long labels differ at their ends."""
+    if len(label) <= _MAX_LABEL:
+        return label
+    half = (_MAX_LABEL - 5) // 2
+    return f"{label[:half]} ... {label[-half:]}"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -32,7 +32,7 @@ class Graphs(NamedTuple):
     """The parts of a straight-line program's graph, each with what it needs and no more."""
 
     density: Graph  # log-prior, log-likelihood, live conditions
-    minibatch: Graph | None  # the same on a minibatch
+    minibatch: Graph | None  # log-prior and log-likelihood on a minibatch
     sites: Graph  # live conditions, deterministic sites
 
 
@@ -84,10 +84,11 @@ class Target:
         """The densities at a flat vector; with `indices`, of a minibatch."""
         values, log_det = self.coordinates.constrain(u, arguments.map)
         if indices is not None and self.graphs.minibatch is not None:
-            outputs = self.graphs.minibatch(arguments.minibatch, [*values, *indices])
+            log_prior, log_likelihood = self.graphs.minibatch(arguments.minibatch, [*values, *indices])
+            # Which path a run follows is a matter of all the data.
+            conditions = self.graphs.sites(arguments.sites, values)[: len(self.region.live)]
         else:
-            outputs = self.graphs.density(arguments.density, values)
-        log_prior, log_likelihood, *conditions = outputs
+            log_prior, log_likelihood, *conditions = self.graphs.density(arguments.density, values)
         return Density(log_prior, log_likelihood, log_det, _all(conditions))
 
     def log_joint(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
@@ -115,7 +116,7 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
     wanted = [slp.LOG_PRIOR, slp.LOG_LIKELIHOOD, *live]
     graphs = Graphs(
         density=slp.graph.outputs(wanted),
-        minibatch=None if slp.minibatch is None else slp.minibatch.outputs(wanted),
+        minibatch=None if slp.minibatch is None else slp.minibatch.outputs(wanted[:2]),
         sites=slp.graph.outputs([*live, *(slot for _, slot in slp.deterministics)]),
     )
     coordinates, map_arguments = make_coordinates(slp, region, draws)

@@ -68,14 +68,24 @@ def test_a_cap_on_paths_is_reported():
 
 
 def test_draws_follow_the_prior_of_their_path():
-    """Forced discrete sites leave the continuous ones distributed as the prior restricted to the path."""
+    """Also where the probability of the branch depends on a continuous site."""
+
+    def model():
+        p = numpyro.sample("p", dist.Beta(1, 1))
+        if numpyro.sample("k", dist.Bernoulli(p)):
+            numpyro.sample("x", dist.Normal(0, 1))
+
+    for path in discover(model, samples=1_000).paths:
+        k = dict(path.slp.path.pinned)["k"]
+        assert path.followers == len(path.draws["p"]) == round(path.prior_mass * 1_000)
+        assert stats.kstest(path.draws["p"], stats.beta(1 + k, 2 - k).cdf).pvalue > 1e-4
+
+
+def test_rare_paths_get_forced_draws_too():
     found = discover(programs.polynomial, programs.POLYNOMIAL_X, programs.POLYNOMIAL_Y, samples=256)
-    for path in found.paths:
-        assert len(path.draws["w0"]) >= 256
-        assert stats.kstest(path.draws["w0"], "norm").pvalue > 1e-4
-    boxed = discover(programs.ten_branches, 2.0, samples=1_000)
-    for path in boxed.paths:
-        assert len(path.draws["u"]) == round(path.prior_mass * 1_000) or len(path.draws["u"]) >= 1
+    rare = min(found.paths, key=lambda path: path.prior_mass)
+    assert rare.followers < 100 == len(rare.draws["w0"])
+    assert stats.kstest(rare.draws["w0"], "norm").pvalue > 1e-4
 
 
 def test_d_min_is_the_smallest_density_of_a_prior_draw():

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import numpyro.infer.autoguide
 import pytest
 
 import pathmix
@@ -112,6 +113,30 @@ def test_too_long_a_run():
         run(model, discovery=discovery)
 
 
+def test_too_many_observed_sites():
+    def model():
+        numpyro.sample("x", dist.Normal(0, 1))
+        for i in range(10**9):
+            numpyro.sample(f"y_{i}", dist.Normal(0, 1), obs=0.0)
+
+    with pytest.raises(errors.RunawayProgramError, match="max_sites=20"):
+        run(model, discovery=pathmix.PriorDiscovery(8, max_sites=20))
+
+
+@pytest.mark.parametrize(
+    "use", [lambda k: numpyro.plate("n", k), lambda k: jnp.arange(k), lambda k: {1: 2}[k]]
+)
+def test_a_random_value_where_a_number_is_needed(use):
+    def model():
+        k = numpyro.sample("k", dist.DiscreteUniform(1, 2))
+        use(k)
+
+    with pytest.raises(TypeError) as caught:
+        run(model)
+    note = caught.value.__notes__[-1]
+    assert "int(k)" in note and "test_errors.py:" in note
+
+
 def test_endless_recursion():
     def model(depth=0):
         numpyro.sample(f"x_{depth}", dist.Normal(0, 1))
@@ -178,6 +203,7 @@ def test_the_programs_own_errors_come_through():
         ({"guide": "meanfeild"}, "'meanfield', 'fullrank', 'lowrank'"),
         ({"guide": pathmix.MeanField}, "Guide instance"),
         ({"guide": 3}, "guide must be"),
+        ({"guide": numpyro.infer.autoguide.AutoNormal(programs.one_path)}, "autoguides"),
         ({"particles": 0}, "particles must be a whole number"),
         ({"particles": 2.5}, "particles must be a whole number"),
         ({"elbo_samples": -1}, "elbo_samples"),

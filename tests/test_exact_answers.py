@@ -3,7 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
+from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
@@ -52,6 +55,8 @@ def test_ten_branches_the_papers_way():
     }
     for z in range(9):
         assert by_decisions[z + 1].weight == pytest.approx(truth[z], abs=0.05)
+    (last,) = (path for path in posterior.paths if not path.path.decisions[-1].value)
+    assert last.weight == pytest.approx(truth[9], abs=0.05)
     for path in posterior.paths:
         assert path.region == "general" and path.gradient == "score"
         assert path.acceptance > 0.9 or path.weight < 0.01
@@ -77,6 +82,24 @@ def test_truncated_gradients_are_closer_than_the_surrogate():
         posterior = exact.fit(programs.sum_branch, 1.0, budget=40_000, gradient=gradient)
         gaps[gradient] = max(truth[path.addresses[-1]] - path.elbo for path in posterior.paths)
     assert gaps["auto"] < 0.35 < 0.7 < gaps["score"]
+
+
+def test_a_narrow_strip():
+    """A region that few draws of any mean-field guide hit: training must not lose it."""
+
+    def model(y):
+        a = numpyro.sample("a", dist.Normal(0, 1))
+        b = numpyro.sample("b", dist.Normal(0, 1))
+        z = numpyro.sample("z", dist.Normal(2.0 if abs(a - b) < 0.1 else -2.0, 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    posterior = exact.fit(model, 1.0)
+    inside = 2 * stats.norm.cdf(0.1 / np.sqrt(2)) - 1
+    truth = {True: np.log(inside) + stats.norm.logpdf(1, 2, np.sqrt(2))}
+    truth[False] = np.log(1 - inside) + stats.norm.logpdf(1, -2, np.sqrt(2))
+    for path in posterior.paths:
+        exactly = truth[path.path.decisions[0].value]
+        assert exactly - 0.3 < path.elbo < exactly + 0.15
 
 
 def test_polynomial_degree_with_the_full_rank_guide():

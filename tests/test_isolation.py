@@ -15,6 +15,7 @@ import pytest
 import threadpoolctl
 
 import pathmix
+from pathmix.precision import engine_scope
 from tests import exact
 from tests.zoo import programs
 
@@ -52,6 +53,36 @@ def test_global_settings_are_left_as_they_were():
     assert [pool["num_threads"] for pool in threadpoolctl.threadpool_info()] == blas
     with pytest.raises(jax.errors.TracerBoolConversionError):
         jax.jit(bool)(1.0)
+
+
+def test_blas_threads_come_back_after_overlapping_scopes():
+    def threads():
+        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
+
+    before = threads()
+    first, second = engine_scope("float64"), engine_scope("float64")
+    first.__enter__()
+    second.__enter__()
+    assert set(threads()) <= {1}
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert threads() == before
+
+
+def test_background_compilation_changes_nothing():
+    """A guide that is slow to start, so that the warm-up ends after the real start."""
+
+    class Slow(pathmix.MeanField):
+        def init(self, draws):
+            time.sleep(1.5 if len(draws) < 1_000 else 0.0)
+            return super().init(draws)
+
+    def run(threads):
+        return exact.fit(programs.one_path, 0.5, budget=200, guide=Slow(), threads=threads)
+
+    one, two = run(1), run(2)
+    assert one.elbo == two.elbo and one.likelihood_evaluations == two.likelihood_evaluations
+    np.testing.assert_array_equal(one.sample(0, 20)["z"], two.sample(0, 20)["z"])
 
 
 def test_errors_leave_no_trace():

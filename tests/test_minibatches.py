@@ -25,7 +25,7 @@ def model(y, batch=10):
     shifted = numpyro.sample("shifted", dist.Bernoulli(0.5))
     mean = numpyro.sample("mean", dist.Normal(2.0 if shifted else -2.0, 1))
     with numpyro.plate("data", len(y), subsample_size=batch) as rows:
-        numpyro.sample("y", dist.Normal(mean, 1), obs=jnp.asarray(y)[rows])
+        numpyro.sample("y", dist.Normal(mean, 1), obs=y[rows])
 
 
 def local_latents(y, batch=10):

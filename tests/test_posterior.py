@@ -134,6 +134,18 @@ def test_log_prob_of_the_exact_posterior():
     assert posterior.log_prob({"z": 0.1}) == pytest.approx(expected, abs=0.02)
 
 
+def test_log_prob_outside_the_support():
+    def model(y):
+        s = numpyro.sample("s", dist.HalfNormal(1))
+        numpyro.sample("y", dist.Normal(0, s), obs=y)
+
+    posterior = exact.fit(model, 0.5, budget=200)
+    assert posterior.log_prob({"s": -1.0}) == -np.inf
+    assert np.isfinite(posterior.log_prob({"s": 1}))
+    with pytest.raises(ValueLookupError, match=r"'s' at test_posterior.py:\d+ has shape \(\)"):
+        posterior.log_prob({"s": np.ones(3)})
+
+
 def test_log_prob_finds_the_path(two):
     expected = np.log(two.weights["x < 0"]) + stats.norm.logpdf(-1.8, -2, np.sqrt(0.8))
     expected += stats.halfnorm.logpdf(0.5)

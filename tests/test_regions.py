@@ -38,7 +38,7 @@ BOXED = {
     "chain": (lambda x: x < -1 or x < 2, NORMAL),
     "affine": (lambda x: bool(3 - 2 * x / 5 > 1), NORMAL),
     "exp": (lambda x: bool(jnp.exp(x) < 0.5), NORMAL),
-    "log": (lambda x: bool(jnp.log(x) < 0.5), POSITIVE),
+    "int of a truth value": (lambda x: int(x > 0.5), NORMAL),
     "sigmoid": (lambda x: bool(jax.nn.sigmoid(x - 1) < 0.25), NORMAL),
     "tanh": (lambda x: bool(jnp.tanh(x) > 0.5), NORMAL),
     "cube": (lambda x: bool(x**3 > 2), NORMAL),
@@ -80,6 +80,9 @@ def test_boxes_hold_exactly_the_draws_of_their_path(name):
         lambda x: bool(jnp.sin(x[0]) > 0),
         lambda x: bool(jnp.max(x) > 1),
         lambda x: bool((x[0] > 1) | (x[1] > 1)),
+        lambda x: bool(jnp.log(x[0]) < 0.5),  # NaN on neither side
+        lambda x: bool(jax.lax.div(x[0].astype(int), 2) == 1),  # rounds
+        lambda x: bool(jnp.take(x, 7, mode="fill") < 0) or bool(x[0] + x[1] > 0),  # beyond the end
     ],
 )
 def test_other_conditions_are_general_somewhere(ask):

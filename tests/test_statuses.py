@@ -59,6 +59,38 @@ def test_a_likelihood_that_is_zero_somewhere_can_still_be_trained():
     assert np.isfinite(posterior.elbo)
 
 
+def test_zero_density_inside_a_general_region_is_trained_away():
+    def model():
+        a = numpyro.sample("a", dist.Normal(0, 1))
+        b = numpyro.sample("b", dist.Normal(0, 1))
+        if a + b > 0:
+            numpyro.factor("edge", jnp.where(a > -1.5, 0.0, -jnp.inf))
+
+    posterior = exact.fit(model, budget=20_000)
+    assert all(path.region == "general" for path in posterior.paths)
+    assert posterior.paths[0].weight == pytest.approx(0.5, abs=0.1)
+
+
+def test_an_infinite_density_does_not_take_the_others_down():
+    def bad():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.factor("explodes", jnp.inf)
+        return x
+
+    path, _ = beside(bad)
+    assert path.status is Status.NAN and path.weight == 0 and "infinite" in path.message
+
+
+def test_paths_that_are_still_improving_are_named():
+    def model(y):
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(x, 0.05), obs=y)
+
+    early, late = (exact.fit(model, 8.0, budget=budget) for budget in (300, 20_000))
+    assert "still rose" in early.paths[0].message and "not settled" in str(early)
+    assert "still" not in late.paths[0].message and not late.notes
+
+
 def test_a_guide_that_never_lands_inside():
     class Stray(pathmix.MeanField):
         """Starts far away from the region, with nothing to bring it back."""

@@ -41,6 +41,13 @@ DISTRIBUTIONS = {
 }
 
 
+def _independent(x):
+    """The numbers in a value that are free: the lower triangle of a matrix."""
+    if x.ndim == 2 and x.shape[0] == x.shape[1]:
+        return x[np.tril_indices(len(x))]
+    return x.ravel()
+
+
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_bijections_round_trip_and_keep_densities(name):
     prior = DISTRIBUTIONS[name]
@@ -60,6 +67,13 @@ def test_bijections_round_trip_and_keep_densities(name):
         with numpyro.validation_enabled(False):
             expected = prior.log_prob(back).reshape(16, -1).sum(axis=1)
         np.testing.assert_allclose(density.log_prior, expected, rtol=1e-6, atol=1e-6)
+        if name not in ("simplex", "batched simplex", "correlation", "correlation factor", "zero sum"):
+            # As many numbers out as in: the log-determinant is that of the Jacobian.
+            free = jax.vmap(
+                jax.jacobian(lambda row: _independent(target.values(row, target.arguments)[0]["x"]))
+            )
+            _, expected_det = np.linalg.slogdet(free(u))
+            np.testing.assert_allclose(density.log_det, expected_det, rtol=1e-6, atol=1e-6)
         gradient = jax.vmap(jax.grad(lambda row: sum(target.density(row, target.arguments)[:3])))(u)
         assert np.all(np.isfinite(gradient))
 

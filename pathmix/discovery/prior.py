@@ -23,6 +23,7 @@ _BATCHES_BEFORE_GROWING = 8
 _BATCH_BYTES = 2**27
 _MAX_BATCH = 2**16
 _KEPT_DRAWS = 1_024
+_ENOUGH_DRAWS = 100  # as many as the paper takes to initialise a path
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,11 @@ class _Search:
             self.on_path(self.slps[path], self._draws(path))
 
     def _draws(self, path: Path) -> Draws:
-        natural, forced = self.natural[path].parts, self.forced[path].parts
-        return {
-            name: np.concatenate([part[name] for part in (*natural, *forced)])[:_KEPT_DRAWS]
-            for name in path.addresses
-        }
+        """Runs that took the path by themselves, filled up with forced ones where they are few."""
+        natural, forced = self.natural[path], self.forced[path]
+        kept = max(_ENOUGH_DRAWS, min(natural.count, _KEPT_DRAWS))
+        parts = [*natural.parts, *forced.parts]
+        return {name: np.concatenate([part[name] for part in parts])[:kept] for name in path.addresses}
 
     def _check_repeatable(self, execution: Execution, seeds: SeedBatch, leader: int) -> None:
         """The first runs are repeated; later ones are compared with their replay."""

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from pathmix.precision import Precision, precision_scope
@@ -16,8 +16,9 @@ class Threads:
     """A pool of threads; Ctrl-C is noticed in the main thread and passed on through `stopping`."""
 
     def __init__(self, threads: int | None, precision: Precision) -> None:
-        self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, "pathmix")
+        self._pool = ThreadPoolExecutor(threads or _cores(), "pathmix")
         self._precision: Precision = precision
+        self._background: list[Future[object]] = []
         self.stopping = threading.Event()
 
     def __enter__(self) -> "Threads":
@@ -29,7 +30,7 @@ class Threads:
 
     def begin(self, task: Callable[[], object]) -> None:
         """Start a task that nobody waits for."""
-        self._pool.submit(self._scoped(lambda _: task()), None)
+        self._background.append(self._pool.submit(self._scoped(lambda _: task()), None))
 
     def _scoped(self, task: Callable[[Item], Result]) -> Callable[[Item], Result]:
         """Precision is a setting of each thread."""
@@ -51,3 +52,12 @@ class Threads:
                 if self.stopping.is_set():
                     raise
                 self.stopping.set()
+                for future in self._background:
+                    future.cancel()
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

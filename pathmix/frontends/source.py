@@ -40,6 +40,18 @@ def caller() -> Source:
     return Source(os.path.basename(frame.f_code.co_filename), frame.f_lineno, _expression(frame))
 
 
+def raised_at(error: BaseException) -> Source:
+    """The innermost place in the user's program that an error passed through."""
+    found = Source("<unknown>", 0, "")
+    traceback = error.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if not _is_library(frame.f_code.co_filename):
+            found = Source(os.path.basename(frame.f_code.co_filename), traceback.tb_lineno, "")
+        traceback = traceback.tb_next
+    return found
+
+
 def _is_library(filename: str) -> bool:
     return (
         filename.startswith(_LIBRARY_ROOTS)

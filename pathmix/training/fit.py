@@ -31,6 +31,7 @@ from pathmix.training.noise import noise_size, normals
 _BLOCK_BYTES = 2**26
 _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
 _MIN_STEPS = 32
+_ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
 _DRAWS_BLOCK = 256  # prior draws unconstrained at once
 _DENSITY_BLOCK = 64  # prior draws whose density is computed at once
 
@@ -48,7 +49,7 @@ class ElboEstimate(NamedTuple):
     acceptance: float
     draws: int
     zero_density: float  # share of accepted draws with zero density
-    nan_density: float
+    broken_density: float  # share with a density that is NaN or infinite
 
 
 class PathFit:
@@ -92,7 +93,7 @@ class PathFit:
 
     @property
     def elbo(self) -> float:
-        return -math.inf if self.estimate is None else self.estimate.elbo
+        return -math.inf if self.estimate is None or self.failure is not None else self.estimate.elbo
 
     def initialise(self, draws: dict[str, np.ndarray]) -> None:
         """Match the guide to prior draws inside the region."""
@@ -189,20 +190,21 @@ class PathFit:
         for attempt in range(self.options.rejection_tries):
             ratios, hits = self._sampled("evaluate", make_evaluate, self.elbo_seed.child(attempt), wanted)
             log_ratios, inside = np.append(log_ratios, ratios), np.append(inside, hits)
-            if np.any(inside):
+            if inside.sum() >= _ENOUGH_ACCEPTED * wanted:
                 break
         self.evaluations += len(inside)
         accepted = log_ratios[inside]
         acceptance = float(np.mean(inside))
         elbo = -math.inf
-        if len(accepted) and not np.any(np.isnan(accepted)):
+        broken = np.isnan(accepted) | np.isposinf(accepted)
+        if len(accepted) and not np.any(broken):
             elbo = float(np.mean(accepted) + np.log(acceptance))
         self.estimate = ElboEstimate(
             elbo=elbo,
             acceptance=acceptance,
             draws=len(inside),
             zero_density=float(np.mean(np.isneginf(accepted))) if len(accepted) else 0.0,
-            nan_density=float(np.mean(np.isnan(accepted))) if len(accepted) else 0.0,
+            broken_density=float(np.mean(broken)) if len(accepted) else 0.0,
         )
         return elbo
 

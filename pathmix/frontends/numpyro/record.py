@@ -6,6 +6,7 @@ seed, the leader, are followed; a mask keeps which other seeds agree. One slow P
 explains all seeds that share a path, and no path is compiled to find out.
 """
 
+import re
 import time
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -33,10 +34,13 @@ from pathmix.frontends.numpyro.sites import (
     marks_fixed,
 )
 from pathmix.frontends.routing import routed
-from pathmix.frontends.source import Source, caller
+from pathmix.frontends.source import Source, caller, raised_at
 from pathmix.path import Decision, DecisionKind, Path
 from pathmix.program import Program
 from pathmix.seeds import SeedBatch
+
+# How a random value shows in a text.
+_TRACED = re.compile(r"Traced<|Tracer[<(]")
 
 
 def record(
@@ -69,6 +73,14 @@ def record(
                 f"The program recursed too deeply after {len(recorder.addresses)} sites"
                 f"{recorder.last_site()}. Make deep recursion improbable under the prior, or bound it."
             ) from error
+        except (jax.errors.ConcretizationTypeError, TypeError) as error:
+            if "racer" in str(error) or "raced" in str(error):
+                error.add_note(
+                    f"pathmix: at {raised_at(error)} a number is needed; make one of the random value: "
+                    "int(k), as in numpyro.plate('n', int(k)). Values inside a function that JAX transforms "
+                    "(jit, vmap, scan, ...) cannot be looked at."
+                )
+            raise
     return recorder.execution()
 
 
@@ -120,14 +132,17 @@ class _Recorder(Messenger):
         freeze_plumbing(msg)
         if msg["type"] == "control_flow":
             self._give_key(msg)
+        if msg["type"] == "deterministic":
+            self._check_name(msg["name"])
         if msg["type"] != "sample":
             return
         self._check_name(msg["name"])
+        self._check_limits()
         marks_fixed(msg)
         if self.simulate is not None and (is_observation(msg) or msg["name"] in self.simulate):
             self._unobserve(msg)
         elif is_latent(msg) and msg["name"] in self.given:
-            msg["value"] = self.given[msg["name"]]
+            msg["value"] = self._given_value(msg)
         elif is_latent(msg) and self.complete:
             raise ValueLookupError(
                 f"The values lack the site {msg['name']!r}, which the program draws at {caller()} "
@@ -147,13 +162,21 @@ class _Recorder(Messenger):
                 values = self._pin(msg, values)
             self.addresses.append(name)
             self.values[name] = values
-            self._check_limits()
 
     def _give_key(self, msg: Any) -> None:
         if msg["value"] is None and msg["kwargs"].get("rng_key") is None:
             if len(self.keys) == 1:
                 self.keys = list(jax.random.split(self.keys[0]))
             msg["kwargs"]["rng_key"] = self.keys.pop(0)
+
+    def _given_value(self, msg: Any) -> Any:
+        value, shape = self.given[msg["name"]], msg["fn"].shape()
+        if value.shape != shape:
+            raise ValueLookupError(
+                f"The site {msg['name']!r} at {caller()} has shape {shape} here, but its given value has "
+                f"shape {value.shape}."
+            )
+        return value if is_discrete(msg) else value.astype(float)
 
     def _pin(self, msg: Any, values: np.ndarray) -> np.ndarray:
         """Force every seed to the leader's value, and note which seeds had it by themselves."""
@@ -192,7 +215,7 @@ class _Recorder(Messenger):
         return np.broadcast_to(value, (self.size, *value.shape))
 
     def _check_name(self, name: str) -> None:
-        if "Traced<" in name or "Tracer" in name:
+        if _TRACED.search(name):
             raise ProgramError(
                 f"The site name {name!r} at {caller()} is built from a random value. "
                 "Turn the value into a number first: f'x_{int(k)}'."
@@ -206,7 +229,7 @@ class _Recorder(Messenger):
         self.site_sources[name] = source
 
     def _check_limits(self) -> None:
-        if len(self.addresses) > self.limits.max_sites:
+        if len(self.site_sources) > self.limits.max_sites:
             raise RunawayProgramError(
                 f"One run drew more than max_sites={self.limits.max_sites} sites"
                 f"{self.last_site()}. Does the program end? If so, raise max_sites in the discovery."
@@ -215,15 +238,15 @@ class _Recorder(Messenger):
         if elapsed > self.limits.max_seconds:
             raise RunawayProgramError(
                 f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s and "
-                f"{len(self.addresses)} sites so far{self.last_site()}. "
+                f"{len(self.site_sources)} sites so far{self.last_site()}. "
                 "Does the program end? If so, raise max_seconds in the discovery."
             )
 
     def last_site(self) -> str:
-        if not self.addresses:
+        if not self.site_sources:
             return ""
-        name = self.addresses[-1]
-        return f" (the last one is {name!r} at {self.site_sources[name]})"
+        name, source = list(self.site_sources.items())[-1]
+        return f" (the last one is {name!r} at {source})"
 
     def execution(self) -> Execution:
         # Not even a NaN takes the leader off its own path.

@@ -219,7 +219,9 @@ class _Replayer(Messenger):
         return HiddenRandomnessError(
             f"The program behaves differently when it is run twice with the same seed: this time it {what}. "
             "Draw every random value with numpyro.sample; Python's and NumPy's random numbers, sets, "
-            "clocks and state kept between calls make runs unrepeatable."
+            "clocks and state kept between calls make runs unrepeatable. (So does a decision on a value "
+            "that comes out of jit, scan or fori_loop beside random ones without depending on them: compute "
+            "it outside.)"
         )
 
 
