@@ -61,9 +61,9 @@ class Expression:
         if found is None or self.size != 1:
             return None
         site, size, positions = found
-        position = int(np.asarray(positions).reshape(()))
-        # Reading beyond the end gives a filler, not an element.
-        return (site, position) if 0 <= position < size else None
+        position = float(np.asarray(positions).reshape(()))
+        # Reading beyond the end gives a filler (NaN), not an element.
+        return (site, int(position)) if 0 <= position < size else None
 
     def _elements(self) -> tuple[int, int, Any] | None:
         """The site, its size, and the positions in it that make up this expression."""
@@ -118,7 +118,7 @@ def _site(index: int, aval: Any, value: np.ndarray | None) -> Expression:
         dtype=aval.dtype,
         size=int(np.prod(aval.shape)),
         site=index,
-        known=np.arange(int(np.prod(aval.shape))).reshape(aval.shape) if free else value,
+        known=np.arange(np.prod(aval.shape), dtype=float).reshape(aval.shape) if free else value,
         sites=frozenset([index]),
         free=free,
     )

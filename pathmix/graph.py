@@ -7,6 +7,7 @@ graphs with the same structure share an executable.
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -62,7 +63,7 @@ class Graph:
             for item in leaf.consts if isinstance(leaf, jex.ClosedJaxpr) else [leaf]:
                 if isinstance(item, (np.ndarray, jax.Array)):
                     digest.update(np.asarray(item).tobytes())
-                elif callable(item) and not isinstance(item, type):
+                elif not isinstance(item, _TELLING):
                     digest.update(str(id(item)).encode())  # alive as long as this graph
         return digest.hexdigest()
 
@@ -86,6 +87,8 @@ def _lift_literals(jaxpr: jex.Jaxpr) -> tuple[list[jex.JaxprEqn], dict[jex.Var, 
 
 
 _JAXPRS = (jex.Jaxpr, jex.ClosedJaxpr)
+# Parameters whose text says all there is to them.
+_TELLING = (int, float, complex, str, bytes, type(None), type, np.dtype, np.generic, Enum, *_JAXPRS)
 
 
 def _parameters(jaxpr: jex.Jaxpr) -> Iterator[Any]:

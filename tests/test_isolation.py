@@ -59,13 +59,19 @@ def test_blas_threads_come_back_after_overlapping_scopes():
     def threads():
         return [pool["num_threads"] for pool in threadpoolctl.threadpool_info()]
 
-    before = threads()
-    first, second = engine_scope("float64"), engine_scope("float64")
-    first.__enter__()
-    second.__enter__()
-    assert set(threads()) <= {1}
-    first.__exit__(None, None, None)
-    second.__exit__(None, None, None)
+    before, inside, leave = threads(), threading.Event(), threading.Event()
+
+    def first():
+        with engine_scope("float64"):
+            inside.set()
+            leave.wait()
+
+    other = threading.Thread(target=first, daemon=True)
+    other.start()
+    inside.wait()
+    with engine_scope("float64"):
+        leave.set()
+        other.join()
     assert threads() == before
 
 
