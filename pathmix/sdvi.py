@@ -118,6 +118,8 @@ class SDVI:
 
             _optimise(executor, self.allocation, fits, labels, log_c, progress)
             interrupted = executor.stopping.is_set()
+            if interrupted and not any(fit.steps for fit in fits):
+                raise KeyboardInterrupt  # nothing to keep yet
 
             progress.stage("weights")
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
