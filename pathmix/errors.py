@@ -36,6 +36,14 @@ class RunawayProgramError(ProgramError):
 class HiddenRandomnessError(ProgramError):
     """The program behaves differently when it is run twice with the same seed."""
 
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"The program behaves differently when it is run twice with the same seed: {what}. Draw every "
+            "random value with numpyro.sample; Python's and NumPy's random numbers, sets, clocks and state "
+            "kept between calls make runs unrepeatable. (So does a decision on a value that comes out of "
+            "jit, scan or fori_loop beside random ones without depending on them: compute it outside.)"
+        )
+
 
 class ValueLookupError(PathmixError, KeyError):
     """A dict of latent values lacks a site that the program draws, or has one that it does not."""

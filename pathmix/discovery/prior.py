@@ -161,10 +161,7 @@ class _Rows:
 
 
 def _changed(execution: Execution) -> HiddenRandomnessError:
-    last = execution.path.addresses[-1] if execution.path.addresses else None
-    where = f" The run ended with the site {last!r} at {execution.site_sources[last]}." if last else ""
-    return HiddenRandomnessError(
-        "The program took another path when it was run again with the same seed: it uses randomness "
-        f"that is not a site.{where} Draw every random value with numpyro.sample; Python's and NumPy's "
-        "random numbers, sets, clocks and state kept between calls make runs unrepeatable."
-    )
+    path = execution.path
+    last = f" that ends with the site {path.addresses[-1]!r}" if path.addresses else ""
+    where = f" at {execution.site_sources[path.addresses[-1]]}" if path.addresses else ""
+    return HiddenRandomnessError(f"it followed a path{last}{where} once, and another one the next time")

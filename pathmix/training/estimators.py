@@ -35,19 +35,21 @@ def surrogate(density: Density, log_c: jax.Array) -> jax.Array:
 def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array) -> Estimate:
     """The path derivative ("sticking the landing"): unbiased, and exactly zero at an exact guide.
 
-    Biased where the region cuts through the guide: it cannot see the jump.
+    Biased where the region cuts through the guide: it cannot see the jump. Particles of zero density
+    are left out: all they could do is widen the guide.
     """
     fixed = jax.lax.stop_gradient(params)
 
-    def log_ratio(u: jax.Array) -> jax.Array:
-        return surrogate(target(u), log_c) - guide.log_prob(fixed, u)
+    def log_ratio(u: jax.Array) -> tuple[jax.Array, jax.Array]:
+        density = target(u)
+        return surrogate(density, log_c) - guide.log_prob(fixed, u), density.log_joint == -jnp.inf
 
     draws, pull_back = jax.vjp(lambda p: jax.vmap(lambda n: guide.sample(p, n))(noise), params)
-    values, slopes = jax.vmap(jax.value_and_grad(log_ratio))(draws)
-    usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1)
+    (values, is_zero), slopes = jax.vmap(jax.value_and_grad(log_ratio, has_aux=True))(draws)
+    usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
     count = jnp.maximum(jnp.sum(usable), 1)
     (gradient,) = pull_back(jnp.where(usable[:, None], slopes, 0.0) / count)
-    return Estimate(jnp.sum(jnp.where(usable, values, 0.0)) / count, gradient, jnp.sum(usable))
+    return Estimate(_mean(values, usable), gradient, jnp.sum(usable))
 
 
 def score(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array) -> Estimate:

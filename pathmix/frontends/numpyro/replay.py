@@ -115,7 +115,7 @@ class _Replayer(Messenger):
         position = len(self.conditions)
         expected = self.path.decisions[position] if position < len(self.path.decisions) else None
         if expected is None or expected.kind != kind:
-            raise self._hidden(f"took another decision at {caller()}")
+            raise HiddenRandomnessError(f"this time it took another decision at {caller()}")
         self.conditions.append(holds(tracer, expected))
         return expected.value
 
@@ -133,7 +133,7 @@ class _Replayer(Messenger):
         if is_latent(msg):
             position = len(self.addresses)
             if self.path.addresses[position : position + 1] != (msg["name"],):
-                raise self._hidden(f"drew the site {msg['name']!r} at {caller()}")
+                raise HiddenRandomnessError(f"this time it drew the site {msg['name']!r} at {caller()}")
             self.addresses.append(msg["name"])
             msg["value"] = self._minibatch_of(msg, self.values[msg["name"]])
 
@@ -211,18 +211,9 @@ class _Replayer(Messenger):
     def check_complete(self) -> None:
         if tuple(self.addresses) != self.path.addresses:
             missing = self.path.addresses[len(self.addresses)]
-            raise self._hidden(f"ended without drawing the site {missing!r}")
+            raise HiddenRandomnessError(f"this time it ended without drawing the site {missing!r}")
         if len(self.conditions) != len(self.path.decisions):
-            raise self._hidden("ended without taking the same decisions")
-
-    def _hidden(self, what: str) -> HiddenRandomnessError:
-        return HiddenRandomnessError(
-            f"The program behaves differently when it is run twice with the same seed: this time it {what}. "
-            "Draw every random value with numpyro.sample; Python's and NumPy's random numbers, sets, "
-            "clocks and state kept between calls make runs unrepeatable. (So does a decision on a value "
-            "that comes out of jit, scan or fori_loop beside random ones without depending on them: compute "
-            "it outside.)"
-        )
+            raise HiddenRandomnessError("this time it ended without taking the same decisions")
 
 
 def _site(name: str, execution: Execution, avals: dict[str, Any], replayer: _Replayer) -> Site:
