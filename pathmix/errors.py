@@ -33,15 +33,24 @@ class RunawayProgramError(ProgramError):
     """One forward run drew too many sites or took too long."""
 
 
+class MixedLibrariesError(ProgramError):
+    """A program makes some statements with Pyro and some with NumPyro."""
+
+
+class MissingExtraError(PathmixError, ImportError):
+    """A program needs a library that is not installed."""
+
+
 class HiddenRandomnessError(ProgramError):
     """The program behaves differently when it is run twice with the same seed."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
             f"The program behaves differently when it is run twice with the same seed: {what}. Draw every "
-            "random value with numpyro.sample; Python's and NumPy's random numbers, sets, clocks and state "
-            "kept between calls make runs unrepeatable. (So does a decision on a value that comes out of "
-            "jit, scan or fori_loop beside random ones without depending on them: compute it outside.)"
+            "random value with a sample statement; other random numbers (of Python, NumPy, PyTorch), sets, "
+            "clocks and state kept between calls make runs unrepeatable. (So does a decision on a value that "
+            "comes out of JAX's jit, scan or fori_loop beside random ones without depending on them: compute "
+            "it outside.)"
         )
 
 

@@ -24,3 +24,4 @@ class Execution:
     followed: np.ndarray  # seeds that take this path by themselves
     inside: np.ndarray  # seeds whose forced run satisfies every decision
     observed: dict[str, np.ndarray]  # simulated observed sites, where asked for
+    runs: int  # runs of the program that this took

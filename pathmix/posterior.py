@@ -10,7 +10,6 @@ import numpy as np
 
 from pathmix.draws import Draws, Piece, merge
 from pathmix.errors import PathmixError, RejectionError, ValueLookupError
-from pathmix.frontends.numpyro.record import record
 from pathmix.guides.base import Guide, Params
 from pathmix.path import Path
 from pathmix.precision import Precision, engine_scope
@@ -138,8 +137,11 @@ class Posterior:
         """
         with engine_scope(self._precision):
             given = {name: np.asarray(value)[None] for name, value in values.items()}
-            execution = record(self._program, Seed.of(0).batch(1), 0, given=given, complete=True)
-            known = {path.path: position for position, path in enumerate(self.paths)}
+            frontend, only = self._program.frontend, np.ones(1, bool)
+            execution = next(
+                iter(frontend.explore(self._program, Seed.of(0), only, given=given, complete=True))
+            )
+            known = {fit.target.slp.recorded: position for position, fit in enumerate(self._fits)}
             position = known.get(execution.path)
             if position is None:
                 return -np.inf
@@ -202,13 +204,12 @@ def _simulate(
     for start in range(0, len(rows), _PREDICTION_BATCH):
         # A batch that is not full is filled up by repetition: one batch size, compiled once.
         chunk = np.arange(start, start + _PREDICTION_BATCH) % len(rows)
-        left = np.arange(_PREDICTION_BATCH) < len(rows) - start
-        seeds = seed.child(start).batch(_PREDICTION_BATCH)
+        wanted = np.arange(_PREDICTION_BATCH) < len(rows) - start
         given = {name: values[chunk] for name, values in latent.items()}
-        while np.any(left):
-            execution = record(program, seeds, int(np.argmax(left)), given=given, simulate=names)
-            done = execution.followed & left
+        for execution in program.frontend.explore(
+            program, seed.child(start), wanted, given=given, simulate=names
+        ):
+            done = execution.followed & wanted
             observed = {name: values[done] for name, values in execution.observed.items()}
             pieces.append((rows[chunk[done]], observed))
-            left &= ~execution.followed
     return pieces

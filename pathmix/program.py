@@ -1,12 +1,10 @@
 """A model bound to its arguments, and the limits put on one run of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+from pathmix.frontends.base import Frontend
 
 
 @dataclass(frozen=True)
@@ -19,23 +17,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Program:
-    """The user's model and the arguments it is called with."""
+    """The user's model, the arguments it is called with, and the language it is written in."""
 
     model: Callable[..., Any]
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    frontend: Frontend
     limits: Limits = Limits()
+    params: dict[str, Any] = field(default_factory=dict, compare=False)  # initial values, kept between runs
 
     def __call__(self) -> Any:
-        args, kwargs = jax.tree.map(_as_jax, (self.args, self.kwargs))
+        args, kwargs = self.frontend.adapt((self.args, self.kwargs))
         return self.model(*args, **kwargs)
 
     def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
-        return Program(self.model, args, kwargs, self.limits)
-
-
-def _as_jax(leaf: Any) -> Any:
-    """NumPy data as JAX arrays, as NumPyro's own inference does: they can be indexed by minibatches."""
-    if isinstance(leaf, np.ndarray) and np.issubdtype(leaf.dtype, np.number):
-        return jnp.asarray(leaf)
-    return leaf
+        return replace(self, args=args, kwargs=kwargs)

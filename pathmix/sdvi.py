@@ -14,6 +14,7 @@ from pathmix.allocation import Allocation, Candidate, SuccessiveHalving
 from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
 from pathmix.errors import OptionError, PathmixWarning
 from pathmix.executors.threads import Threads
+from pathmix.frontends.recognise import bind
 from pathmix.guides import Guide, MeanField
 from pathmix.labels import label, unique
 from pathmix.options import NAMED_GUIDES, check_options
@@ -97,7 +98,7 @@ class SDVI:
             Threads(self.threads, self.precision) as executor,
         ):
             root, executables = Seed.of(seed), Executables()
-            program = Program(self.model, args, kwargs, self.discovery.limits)
+            program = bind(self.model, args, kwargs, self.discovery.limits)
 
             executor.begin(warm_up)
             progress.stage("discovery")

@@ -54,6 +54,10 @@ class Seed:
         columns = words.reshape(_KEYS_PER_RUN, size, 2)
         return tuple(jax.random.wrap_key_data(jnp.asarray(c), impl="threefry2x32") for c in columns)
 
+    def words(self, size: int) -> np.ndarray:
+        """A word of 64 bits for each run of a batch."""
+        return self._sequence().generate_state(size, np.uint64)
+
     def generator(self) -> np.random.Generator:
         return np.random.default_rng(self._sequence())
 

@@ -59,6 +59,7 @@ class StraightLineProgram:
     """
 
     path: Path
+    recorded: Path  # the path as recorded; a front end may note decisions on data there too
     sources: tuple[Source, ...]
     sites: tuple[Site, ...]
     graph: Graph

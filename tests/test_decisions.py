@@ -9,16 +9,16 @@ import pytest
 
 from pathmix.frontends.numpyro.record import record
 from pathmix.frontends.numpyro.replay import replay
+from pathmix.frontends.recognise import bind
 from pathmix.path import Decision
 from pathmix.precision import engine_scope
-from pathmix.program import Program
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 
 
 def run(model, *args, leader=0, seeds=16):
     with engine_scope("float64"):
-        return record(Program(model, args), Seed.of(0).batch(seeds), leader)
+        return record(bind(model, args), Seed.of(0).batch(seeds), leader)
 
 
 def decisions(model):
@@ -56,7 +56,7 @@ def test_questions(ask, expected):
     model = discrete(ask)
     assert decisions(model) == [expected]
     with engine_scope("float64"):
-        slp = replay(Program(model), run(model))
+        slp = replay(bind(model), run(model))
         region = read_region(slp)
     assert slp.path.decisions == (Decision(*expected),)
     assert region.kind == "free"
@@ -73,7 +73,7 @@ def test_decisions_on_data_are_not_recorded():
     execution = run(model, jnp.ones(3))
     assert execution.path.decisions == ()
     with engine_scope("float64"):
-        assert replay(Program(model, (jnp.ones(3),)), execution).path.addresses == ("positive",)
+        assert replay(bind(model, (jnp.ones(3),)), execution).path.addresses == ("positive",)
 
 
 def test_one_run_explains_all_seeds_of_a_path():
@@ -97,8 +97,8 @@ def test_a_seed_does_not_depend_on_its_batch():
 
     with engine_scope("float64"):
         seeds = Seed.of(5).batch(8)
-        together = record(Program(model), seeds, 3)
-        alone = record(Program(model), tuple(key[3:4] for key in seeds), 0)
+        together = record(bind(model), seeds, 3)
+        alone = record(bind(model), tuple(key[3:4] for key in seeds), 0)
     assert together.path == alone.path
     for name, values in alone.values.items():
         np.testing.assert_array_equal(values[0], together.values[name][3])
@@ -136,7 +136,7 @@ def test_scan_of_the_library_is_supported():
     execution = run(model)
     assert execution.values["x"].shape == (16, 3)
     with engine_scope("float64"):
-        slp = replay(Program(model), execution)
+        slp = replay(bind(model), execution)
         assert slp.sites[0].shape == (3,)
         assert read_region(slp).kind == "general"
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.frontends.recognise import bind
 from pathmix.precision import engine_scope
-from pathmix.program import Program
 from pathmix.seeds import Seed
 from tests import exact
 from tests.zoo import programs
@@ -21,7 +21,7 @@ from tests.zoo import programs
 def discover(model, *args, seed=0, **options):
     with engine_scope("float64"):
         return PriorDiscovery(**options).discover(
-            Program(model, args), Seed.of(seed), lambda slp, draws: None
+            bind(model, args), Seed.of(seed), lambda slp, draws: None
         )
 
 
@@ -91,7 +91,7 @@ def test_rare_paths_get_forced_draws_too():
 def test_d_min_is_the_smallest_density_of_a_prior_draw():
     posterior = exact.fit(programs.one_path, 0.5, budget=10)
     with engine_scope("float64"):
-        program = Program(programs.one_path, (0.5,))
+        program = bind(programs.one_path, (0.5,))
         found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda slp, draws: None)
     draws = found.paths[0].draws["z"]
     assert len(draws) >= 1_000

@@ -10,9 +10,9 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.frontends.recognise import bind
 from pathmix.guides.fullrank import FullRankParams
 from pathmix.precision import engine_scope
-from pathmix.program import Program
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.target import make_target
@@ -115,7 +115,7 @@ def test_polynomial_degree_with_the_full_rank_guide():
 def test_an_exact_guide_gives_the_evidence_with_every_draw(degree):
     x, y = programs.POLYNOMIAL_X, programs.POLYNOMIAL_Y
     with engine_scope("float64"):
-        program = Program(programs.polynomial, (x, y))
+        program = bind(programs.polynomial, (x, y))
         found = PriorDiscovery(64).discover(program, Seed.of(0), lambda slp, draws: None)
         path = next(p for p in found.paths if dict(p.slp.path.pinned)["degree"] == degree)
         target = make_target(path.slp, read_region(path.slp), path.draws)

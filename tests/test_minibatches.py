@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from pathmix.discovery import PriorDiscovery
+from pathmix.frontends.recognise import bind
 from pathmix.precision import engine_scope
-from pathmix.program import Program
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.slp import Plate
@@ -54,7 +54,7 @@ def test_minibatch_densities_are_unbiased(program):
     with engine_scope("float64"):
         path = (
             PriorDiscovery(16)
-            .discover(Program(program, (DATA,)), Seed.of(0), lambda slp, draws: None)
+            .discover(bind(program, (DATA,)), Seed.of(0), lambda slp, draws: None)
             .paths[0]
         )
         assert path.slp.plates == (Plate("data", 60, 10),)

@@ -8,8 +8,8 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.frontends.recognise import bind
 from pathmix.precision import engine_scope
-from pathmix.program import Program
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.target import make_target
@@ -19,7 +19,7 @@ from tests.zoo.programs import PROGRAMS
 
 
 def discovered(model, args, samples=200):
-    return PriorDiscovery(samples).discover(Program(model, args), Seed.of(3), lambda slp, draws: None)
+    return PriorDiscovery(samples).discover(bind(model, args), Seed.of(3), lambda slp, draws: None)
 
 
 @pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)

@@ -9,9 +9,9 @@ import pytest
 
 from pathmix.boxes import make_box
 from pathmix.discovery import PriorDiscovery
+from pathmix.frontends.recognise import bind
 from pathmix.intervals import INF, Interval
 from pathmix.precision import engine_scope
-from pathmix.program import Program
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.target import make_target
@@ -26,7 +26,7 @@ def regions(ask, prior):
         numpyro.sample("z", dist.Normal(0, 1))
 
     with engine_scope("float64"):
-        found = PriorDiscovery(400).discover(Program(model), Seed.of(0), lambda slp, draws: None)
+        found = PriorDiscovery(400).discover(bind(model), Seed.of(0), lambda slp, draws: None)
         return [(read_region(path.slp), path) for path in found.paths]
 
 
@@ -104,7 +104,7 @@ def test_a_known_side_decides_an_alternative():
             numpyro.sample("z", dist.Normal(0, 1))
 
     with engine_scope("float64"):
-        found = PriorDiscovery(200).discover(Program(model), Seed.of(0), lambda slp, draws: None)
+        found = PriorDiscovery(200).discover(bind(model), Seed.of(0), lambda slp, draws: None)
         kinds = {
             (path.slp.path.pinned[0][1], path.slp.path.decisions[0].value): read_region(path.slp)
             for path in found.paths
@@ -143,7 +143,7 @@ def test_supports_that_depend_on_other_sites():
         numpyro.sample("c", dist.Uniform(b, a + 1))
 
     with engine_scope("float64"):
-        (path,) = PriorDiscovery(32).discover(Program(model), Seed.of(0), lambda slp, draws: None).paths
+        (path,) = PriorDiscovery(32).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
         target = make_target(path.slp, read_region(path.slp), path.draws)
         rows = [jnp.asarray(path.draws[name]) for name in ("a", "b", "c")]
         u = jax.vmap(lambda *row: target.unconstrain(row, target.arguments))(*rows)

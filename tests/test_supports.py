@@ -9,8 +9,8 @@ import pytest
 
 from pathmix.discovery import PriorDiscovery
 from pathmix.errors import UnsupportedSiteError
+from pathmix.frontends.recognise import bind
 from pathmix.precision import engine_scope
-from pathmix.program import Program
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.target import make_target
@@ -56,7 +56,7 @@ def test_bijections_round_trip_and_keep_densities(name):
         numpyro.sample("x", prior)
 
     with engine_scope("float64"):
-        (path,) = PriorDiscovery(16).discover(Program(model), Seed.of(0), lambda slp, draws: None).paths
+        (path,) = PriorDiscovery(16).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
         target = make_target(path.slp, read_region(path.slp), path.draws)
         x = jnp.asarray(path.draws["x"])
         u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
@@ -83,4 +83,4 @@ def test_a_support_without_a_bijection():
         numpyro.sample("direction", dist.ProjectedNormal(jnp.ones(3)))
 
     with engine_scope("float64"), pytest.raises(UnsupportedSiteError, match=r"direction.*test_supports"):
-        PriorDiscovery(4).discover(Program(model), Seed.of(0), lambda slp, draws: None)
+        PriorDiscovery(4).discover(bind(model), Seed.of(0), lambda slp, draws: None)

@@ -9,11 +9,9 @@ from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery.base import Discovered, DiscoveredPath, Draws, OnPath
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
 from pathmix.execution import Execution
-from pathmix.frontends.numpyro.record import record
-from pathmix.frontends.numpyro.replay import replay
 from pathmix.path import Path
 from pathmix.program import Limits, Program
-from pathmix.seeds import Seed, SeedBatch
+from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 
 # Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay
@@ -23,6 +21,7 @@ _BATCHES_BEFORE_GROWING = 8
 _BATCH_BYTES = 2**27
 _MAX_BATCH = 2**16
 _KEPT_DRAWS = 1_024
+_REPEATS = 3  # a hidden fair coin goes unnoticed once in sixteen times, replay included
 _ENOUGH_DRAWS = 100  # as many as the paper takes to initialise a path
 
 
@@ -57,7 +56,7 @@ class PriorDiscovery:
         while done < self.samples:
             # What the last batch has beyond the wanted number only fills it up.
             wanted = np.arange(batch) < self.samples - done
-            search.explain(seed.child(done).batch(batch), wanted)
+            search.explain(seed.child(done), wanted)
             done += batch
             if (self.samples - done) / batch > _BATCHES_BEFORE_GROWING:
                 fitting = max(1, _BATCH_BYTES // search.footprint)
@@ -81,25 +80,26 @@ class _Search:
     def footprint(self) -> int:
         return max(slp.graph.footprint for slp in self.slps.values())
 
-    def explain(self, seeds: SeedBatch, wanted: np.ndarray) -> None:
-        """Find the path of every wanted seed of a batch."""
-        left = wanted.copy()
-        while np.any(left):
-            leader = int(np.argmax(left))
-            execution = record(self.program, seeds, leader)
-            self.runs += 1
-            self._add(execution, seeds, leader, execution.followed & left)
-            left &= ~execution.followed
+    def explain(self, seed: Seed, wanted: np.ndarray) -> None:
+        """Find the path of every wanted run of a batch."""
+        for execution in self.program.frontend.explore(self.program, seed, wanted, needs=self._needs):
+            self.runs += execution.runs
+            self._add(execution, seed, execution.followed & wanted)
 
-    def _add(self, execution: Execution, seeds: SeedBatch, leader: int, followers: np.ndarray) -> None:
+    def _needs(self, path: Path) -> int:
+        """Draws that would still help to initialise a path."""
+        have = sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
+        return max(0, _ENOUGH_DRAWS - have)
+
+    def _add(self, execution: Execution, seed: Seed, followers: np.ndarray) -> None:
         path, count = execution.path, int(followers.sum())
         is_new = path not in self.slps
         if is_new and len(self.slps) == self.max_paths:
             self.dropped += count
             return
         if is_new:
-            self._check_repeatable(execution, seeds, leader)
-            self.slps[path] = replay(self.program, execution)
+            self._check_repeatable(execution, seed, followers)
+            self.slps[path] = self.program.frontend.replay(self.program, execution)
             self.counts[path], self.natural[path], self.forced[path] = 0, _Rows(), _Rows()
         self.counts[path] += count
         self.natural[path].add(execution.values, followers)
@@ -114,10 +114,11 @@ class _Search:
         parts = [*natural.parts, *forced.parts]
         return {name: np.concatenate([part[name] for part in parts])[:kept] for name in path.addresses}
 
-    def _check_repeatable(self, execution: Execution, seeds: SeedBatch, leader: int) -> None:
+    def _check_repeatable(self, execution: Execution, seed: Seed, followers: np.ndarray) -> None:
         """The first runs are repeated; later ones are compared with their replay."""
-        if len(self.slps) < 2:
-            again = record(self.program, seeds, leader)
+        only_leader = np.arange(len(followers)) == np.argmax(followers)
+        for _ in range(_REPEATS if len(self.slps) < 2 else 0):
+            again = next(iter(self.program.frontend.explore(self.program, seed, only_leader)))
             if again.path != execution.path:
                 raise _changed(execution)
 

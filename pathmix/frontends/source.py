@@ -5,13 +5,13 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from types import FrameType
+from functools import cache
+from importlib.util import find_spec
+from types import CodeType, FrameType
 
-import jax
-import numpyro
-
+_LIBRARIES = ("jax", "numpyro", "torch", "pyro")
 _LIBRARY_ROOTS = tuple(
-    os.path.dirname(os.path.abspath(str(module.__file__))) + os.sep for module in (jax, numpyro)
+    os.path.dirname(os.path.abspath(str(spec.origin))) + os.sep for spec in map(find_spec, _LIBRARIES) if spec
 )
 _OWN_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _KEYWORD = re.compile(r"^(if|elif|while|assert|return|not)\b\s*")
@@ -30,14 +30,31 @@ class Source:
         return f"{self.file}:{self.line}"
 
 
-def caller() -> Source:
+@dataclass(frozen=True)
+class Place:
+    """A source before its text is looked up, which takes a while."""
+
+    code: CodeType | None
+    line: int
+    instruction: int
+
+    def source(self) -> Source:
+        if self.code is None:
+            return Source("<unknown>", 0, "")
+        return Source(os.path.basename(self.code.co_filename), self.line, _expression(self))
+
+
+def calling_place() -> Place:
     """The innermost frame that belongs to the user's program."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_library(frame.f_code.co_filename):
         frame = frame.f_back
-    if frame is None:
-        return Source("<unknown>", 0, "")
-    return Source(os.path.basename(frame.f_code.co_filename), frame.f_lineno, _expression(frame))
+    return Place(None, 0, 0) if frame is None else Place(frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+def caller() -> Source:
+    """Where in the user's program we are."""
+    return calling_place().source()
 
 
 def raised_at(error: BaseException) -> Source:
@@ -52,6 +69,7 @@ def raised_at(error: BaseException) -> Source:
     return found
 
 
+@cache
 def _is_library(filename: str) -> bool:
     return (
         filename.startswith(_LIBRARY_ROOTS)
@@ -60,10 +78,11 @@ def _is_library(filename: str) -> bool:
     )
 
 
-def _expression(frame: FrameType) -> str:
+def _expression(place: Place) -> str:
     """Text of the expression under evaluation; the whole line where columns are unknown."""
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    assert place.code is not None
+    line = linecache.getline(place.code.co_filename, place.line)
+    positions = list(place.code.co_positions())[place.instruction // 2]
     first, last, start, stop = positions
     if first is None or first != last or start is None or stop is None:
         return _KEYWORD.sub("", line.strip()).rstrip(":")

@@ -1,0 +1,21 @@
+"""The front end for NumPyro programs."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.frontends.numpyro.explore import explore as explore
+from pathmix.frontends.numpyro.replay import replay as replay
+
+
+def adapt(arguments: Any) -> Any:
+    """NumPy data as JAX arrays, as NumPyro's own inference does: they can be indexed by minibatches."""
+    return jax.tree.map(_as_jax, arguments)
+
+
+def _as_jax(leaf: Any) -> Any:
+    if isinstance(leaf, np.ndarray) and np.issubdtype(leaf.dtype, np.number):
+        return jnp.asarray(leaf)
+    return leaf

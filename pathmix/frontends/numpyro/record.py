@@ -35,6 +35,7 @@ from pathmix.frontends.numpyro.sites import (
 )
 from pathmix.frontends.routing import routed
 from pathmix.frontends.source import Source, caller, raised_at
+from pathmix.frontends.statements import only
 from pathmix.path import Decision, DecisionKind, Path
 from pathmix.program import Program
 from pathmix.seeds import SeedBatch
@@ -65,7 +66,7 @@ def record(
         with recorder:
             program()
 
-    with frontend_scope(), routed(recorder):
+    with frontend_scope(), only("numpyro"), routed(recorder):
         try:
             jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in (given or {}).items()})
         except RecursionError as error:
@@ -260,4 +261,5 @@ class _Recorder(Messenger):
             followed=self.followed,
             inside=self.inside,
             observed=self.observed,
+            runs=1,
         )

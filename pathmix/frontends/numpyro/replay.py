@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from numpyro.distributions import biject_to, constraints
+from numpyro.distributions import biject_to
 from numpyro.primitives import Messenger
 
 from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
@@ -27,6 +27,7 @@ from pathmix.frontends.numpyro.sites import (
 )
 from pathmix.frontends.routing import routed
 from pathmix.frontends.source import Source, caller
+from pathmix.frontends.supports import bounds, integer_bounds
 from pathmix.graph import Graph
 from pathmix.path import DecisionKind
 from pathmix.program import Program
@@ -45,6 +46,7 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         minibatch, _ = _trace(program, execution, avals, plates=replayer.plates)
     return StraightLineProgram(
         path=execution.path,
+        recorded=execution.path,
         sources=execution.sources,
         sites=tuple(_site(name, execution, avals, replayer) for name in execution.path.addresses),
         graph=graph,
@@ -163,7 +165,7 @@ class _Replayer(Messenger):
     def _support(self, msg: Any) -> tuple[Any, list[Any], Any]:
         """Structure and parameters of the bijection, and the bounds of the support."""
         if is_discrete(msg):
-            return None, [], _integer_bounds(msg)
+            return None, [], integer_bounds(msg["fn"].support)
         try:
             bijection = biject_to(msg["fn"].support)
         except NotImplementedError as error:
@@ -172,7 +174,7 @@ class _Replayer(Messenger):
                 "which no smooth map from R^n is known. Reparameterise the site."
             ) from error
         leaves, treedef = jax.tree.flatten(bijection)
-        return treedef, leaves, _bounds(msg["fn"].support)
+        return treedef, leaves, bounds(msg["fn"].support)
 
     def _plate(self, msg: Any) -> None:
         size, subsample_size = msg["args"]
@@ -217,7 +219,7 @@ class _Replayer(Messenger):
 
 
 def _site(name: str, execution: Execution, avals: dict[str, Any], replayer: _Replayer) -> Site:
-    treedef, _, bounds = replayer.supports[name]
+    treedef, _, limits = replayer.supports[name]
     pinned = dict(execution.path.pinned)
     aval = avals[name]
     return Site(
@@ -227,29 +229,5 @@ def _site(name: str, execution: Execution, avals: dict[str, Any], replayer: _Rep
         source=execution.site_sources.get(name, Source("<unknown>", 0, "")),
         pinned=np.asarray(pinned[name], dtype=aval.dtype) if name in pinned else None,
         bijection=None if treedef is None else BijectionTemplate(treedef, replayer.leaves[name]),
-        bounds=bounds,
+        bounds=limits,
     )
-
-
-def _bounds(support: Any) -> tuple[Any, Any] | None:
-    """Bounds for each element, if the support is an interval for each and does not depend on sites."""
-    while isinstance(support, constraints.independent):
-        support = support.base_constraint
-    if support is constraints.real:
-        return -np.inf, np.inf
-    lower = getattr(support, "lower_bound", -np.inf)
-    upper = getattr(support, "upper_bound", np.inf)
-    is_interval = hasattr(support, "lower_bound") or hasattr(support, "upper_bound")
-    if not is_interval or isinstance(lower, Tracer) or isinstance(upper, Tracer):
-        return None
-    return np.asarray(lower, float), np.asarray(upper, float)
-
-
-def _integer_bounds(msg: Any) -> tuple[Any, Any] | None:
-    """Bounds of a discrete support, if it is finite and known."""
-    support = msg["fn"].support
-    while isinstance(support, constraints.independent):
-        support = support.base_constraint
-    if support is constraints.boolean:
-        return 0, 1
-    return _bounds(support)

@@ -1,0 +1,48 @@
+"""What a front end offers: everything after it is the same for every probabilistic language."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from pathmix.execution import Execution
+from pathmix.path import Path
+from pathmix.seeds import Seed
+from pathmix.slp import StraightLineProgram
+
+if TYPE_CHECKING:
+    from pathmix.program import Program
+
+Needs = Callable[[Path], int]
+
+
+class Frontend(Protocol):
+    """A probabilistic language. Its modules `explore` and `replay` programs written in it."""
+
+    def adapt(self, arguments: Any) -> Any:
+        """The user's arguments as a program of this language takes them."""
+        ...
+
+    def explore(
+        self,
+        program: "Program",
+        seed: Seed,
+        wanted: np.ndarray,
+        *,
+        given: Mapping[str, np.ndarray] | None = None,
+        complete: bool = False,
+        simulate: Collection[str] | None = None,
+        needs: Needs | None = None,
+    ) -> Iterator[Execution]:
+        """The path of every wanted run of a batch, one execution for each different path.
+
+        `given` fixes latent sites (runs along the first axis); `complete` makes a latent site that is
+        not among them an error. With `simulate`, observed sites are drawn instead of conditioned on,
+        and so are sites of these names that the present arguments leave unobserved. `needs` says how
+        many more draws of a path are of use.
+        """
+        ...
+
+    def replay(self, program: "Program", execution: Execution) -> StraightLineProgram:
+        """The straight-line program of a recorded path."""
+        ...

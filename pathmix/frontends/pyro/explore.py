@@ -1,0 +1,83 @@
+"""Explore: the paths that a batch of seeds takes, one run of the program for each seed."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from pathmix.execution import Execution
+from pathmix.frontends.base import Needs
+from pathmix.frontends.pyro.record import LeftPath, Run, Wishes, record
+from pathmix.frontends.pyro.scope import frontend_scope
+from pathmix.path import Path
+from pathmix.program import Program
+from pathmix.seeds import Seed
+
+_Runs = dict[int, Run]  # by the position of the seed in its batch
+
+
+def explore(
+    program: Program,
+    seed: Seed,
+    wanted: np.ndarray,
+    *,
+    given: Mapping[str, np.ndarray] | None = None,
+    complete: bool = False,
+    simulate: Collection[str] | None = None,
+    needs: Needs | None = None,
+) -> Iterator[Execution]:
+    """See `Frontend.explore`."""
+    words = seed.words(len(wanted))
+    groups: dict[Path, _Runs] = {}
+    with frontend_scope():
+        for position in np.flatnonzero(wanted):
+            own = {name: values[position] for name, values in (given or {}).items()}
+            run = record(program, int(words[position]), Wishes(own, complete, simulate))
+            groups.setdefault(run.path, {})[int(position)] = run
+    for path, followers in groups.items():
+        forced, tries = {}, 0
+        if needs is not None and path.pinned:
+            tries = min(needs(path) - len(followers), len(wanted) - len(followers))
+            others = [position for position in range(len(wanted)) if position not in followers]
+            forced = _forced(program, path, words, others[: max(tries, 0)])
+        yield _execution(followers, forced, len(wanted), len(followers) + max(tries, 0))
+
+
+def _forced(program: Program, path: Path, words: np.ndarray, positions: Sequence[int]) -> _Runs:
+    """Runs whose discrete sites are forced to the path; those that leave it all the same are dropped."""
+    runs: _Runs = {}
+    with frontend_scope():
+        for position in positions:
+            try:
+                runs[position] = record(program, int(words[position]), Wishes({}), follow=path)
+            except LeftPath:
+                continue
+    return runs
+
+
+def _execution(followers: _Runs, forced: _Runs, size: int, runs: int) -> Execution:
+    leader = next(iter(followers.values()))
+    inside = followers | forced
+    rows = list(inside)
+
+    def gathered(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+        """Values of runs off the path are left at zero; nobody reads them."""
+        result = {}
+        for name, example in parts[0].items():
+            result[name] = np.zeros((size, *example.shape), example.dtype)
+            result[name][rows] = [part[name] for part in parts]
+        return result
+
+    return Execution(
+        path=leader.path,
+        sources=tuple(place.source() for place in leader.places),
+        site_sources={name: place.source() for name, place in leader.site_places.items()},
+        values=gathered([run.values for run in inside.values()]),
+        followed=_mask(followers, size),
+        inside=_mask(inside, size),
+        observed=gathered([run.observed for run in followers.values()]) if not forced else {},
+        runs=runs,
+    )
+
+
+def _mask(runs: _Runs, size: int) -> np.ndarray:
+    return np.isin(np.arange(size), list(runs))

@@ -1,0 +1,117 @@
+"""Flatten: a PyTorch function as a flat graph of ATen operations, free of writes and of constants.
+
+`functionalize` turns in-place writes into values; `make_fx` writes down the operations. What depends
+on no input is computed here, once, and what nothing depends on is dropped.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.func import functionalize
+from torch.fx import GraphModule, Node
+from torch.fx.experimental.proxy_tensor import (
+    disable_proxy_modes_tracing,
+    get_proxy_mode,
+    get_proxy_slot,
+    make_fx,
+)
+from torch.fx.node import map_arg
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from pathmix.errors import HiddenRandomnessError
+from pathmix.frontends.pyro.lowering import decompositions
+from pathmix.frontends.source import Source, caller
+
+_LOOK = torch.ops.aten._local_scalar_dense.default
+
+
+@dataclass(frozen=True, eq=False)
+class FlatGraph:
+    """Operations in order; every argument is an input, an earlier operation or a constant."""
+
+    inputs: tuple[Node, ...]
+    operations: tuple[Node, ...]
+    constants: dict[Node, Any]  # tensors that the operations or the outputs use
+    outputs: tuple[Any, ...]  # nodes
+    looked_at: tuple[tuple[Node, Source], ...]  # what PyTorch looked at by itself, and where
+
+
+@dataclass(eq=False)
+class _Looks(TorchDispatchMode):
+    """Answers library code that turns a traced tensor into a number, and keeps what it looked at."""
+
+    seen: list[tuple[Node, Source]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not _LOOK:
+            return func(*args, **(kwargs or {}))
+        with disable_proxy_modes_tracing():
+            value = func(*args)
+        mode: Any = get_proxy_mode()
+        slot: Any = get_proxy_slot(args[0], mode.tracer, default=None)
+        if slot is not None:
+            self.seen.append((slot.proxy.node, caller()))
+        return value
+
+
+def flatten(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> FlatGraph:
+    """The operations of `function` at these inputs; decisions come out as they do there."""
+    looks = _Looks()
+
+    def watched(*values: torch.Tensor) -> list[torch.Tensor]:
+        with looks:
+            # An output that is an input, or a constant, still needs a node of its own.
+            return [torch.clone(torch.as_tensor(output)) for output in function(*values)]
+
+    module = make_fx(functionalize(watched), decomposition_table=decompositions())(*inputs)
+    return _fold(module, looks.seen)
+
+
+def _fold(module: GraphModule, looked_at: Sequence[tuple[Node, Source]]) -> FlatGraph:
+    nodes = list(module.graph.nodes)
+    inputs = tuple(node for node in nodes if node.op == "placeholder")
+    (output,) = (node for node in nodes if node.op == "output")
+    varying = set(inputs)
+    for node in nodes:
+        if any(source in varying for source in node.all_input_nodes):
+            varying.add(node)
+    looked_at = tuple((node, where) for node, where in looked_at if node in varying)
+
+    needed = {*output.args[0], *(node for node, _ in looked_at)}
+    for node in reversed(nodes):
+        if node in needed:
+            needed.update(node.all_input_nodes)
+    values: dict[Node, Any] = {}
+    for node in nodes:
+        if node in needed and node not in varying:
+            values[node] = _compute(module, node, values)
+    operations = tuple(n for n in nodes if n in needed and n in varying and n.op == "call_function")
+    for node in operations:
+        _check_repeatable(node)
+    used = {source for node in (*operations, output) for source in node.all_input_nodes}
+    return FlatGraph(
+        inputs=inputs,
+        operations=operations,
+        constants={node: value for node, value in values.items() if node in used},
+        outputs=tuple(output.args[0]),
+        looked_at=looked_at,
+    )
+
+
+def _compute(module: GraphModule, node: Node, values: dict[Node, Any]) -> Any:
+    if node.op == "get_attr":
+        return operator.attrgetter(str(node.target))(module)
+    _check_repeatable(node)
+    target: Any = node.target
+    return target(*map_arg(node.args, values.__getitem__), **map_arg(node.kwargs, values.__getitem__))
+
+
+def _check_repeatable(node: Node) -> None:
+    if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+        raise HiddenRandomnessError(f"it draws with {node.target} outside of pyro.sample")

@@ -1,0 +1,167 @@
+"""Routes what Python asks of a tensor (`bool`, `int`, `float`, an index, `.item()`) to an observer."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from pathmix.path import DecisionKind
+
+
+class Observer(Protocol):
+    def decide(self, tensor: Tensor, kind: DecisionKind) -> Any:
+        """The Python value to continue with."""
+        ...
+
+    def shown(self, tensor: Tensor) -> str:
+        """The tensor as text."""
+        ...
+
+
+class Lookups(TorchFunctionMode):
+    """While active, the observer answers for every tensor that Python looks at."""
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self.observer = observer
+        self.is_paused = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        answer = None if self.is_paused else _ANSWERS.get(func)
+        if answer is not None:
+            return answer(self.observer, *args, **(kwargs or {}))
+        return _in_one_precision(func, args, kwargs or {})
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let library code look at values unseen: samplers that reject, say."""
+        before, self.is_paused = self.is_paused, True
+        try:
+            yield
+        finally:
+            self.is_paused = before
+
+
+def _in_one_precision(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operation. Where it refuses a mixture of precisions, take the higher one.
+
+    Random values come in the engine's precision; data and networks may be in another, and matrix
+    products, unlike arithmetic, do not promote.
+    """
+    try:
+        return func(*args, **kwargs)
+    except RuntimeError as error:
+        tensors = [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
+        dtypes = {tensor.dtype for tensor in tensors}
+        if len(dtypes) < 2 or not ("dtype" in str(error) or "scalar type" in str(error)):
+            raise
+        writes = func is Tensor.__setitem__ or getattr(func, "__name__", "").endswith("_")
+        dtype = tensors[0].dtype if writes else torch.float64
+        cast = [a.to(dtype) if isinstance(a, Tensor) and a.is_floating_point() else a for a in args]
+        return func(*(args[:1] if writes else cast[:1]), *cast[1:], **kwargs)
+
+
+def _is_integral(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() and not tensor.is_complex()
+
+
+def _scalar(tensor: Tensor, what: str) -> Tensor:
+    if tensor.numel() != 1:
+        raise RuntimeError(
+            f"only a tensor with one element has {what}; this one has shape {tuple(tensor.shape)}"
+        )
+    return tensor
+
+
+def _bool(observer: Observer, tensor: Tensor) -> bool:
+    return bool(observer.decide(_scalar(tensor, "a truth value"), "bool"))
+
+
+def _int(observer: Observer, tensor: Tensor) -> int:
+    return int(observer.decide(_scalar(tensor, "an int"), "int"))
+
+
+def _float(observer: Observer, tensor: Tensor) -> float:
+    kind = "int" if _is_integral(tensor) else "float"
+    return float(observer.decide(_scalar(tensor, "a float"), kind))
+
+
+def _complex(observer: Observer, tensor: Tensor) -> complex:
+    return complex(_float(observer, tensor))
+
+
+def _index(observer: Observer, tensor: Tensor) -> int:
+    if not _is_integral(tensor):
+        raise TypeError(f"a tensor of type {tensor.dtype} cannot be used as an index; use int(k)")
+    return _int(observer, tensor)
+
+
+def _item(observer: Observer, tensor: Tensor) -> bool | int | float:
+    if tensor.dtype is torch.bool:
+        return _bool(observer, tensor)
+    return _int(observer, tensor) if _is_integral(tensor) else _float(observer, tensor)
+
+
+def _array(observer: Observer, tensor: Tensor, dtype: Any = None, **_: Any) -> np.ndarray:
+    return np.asarray(observer.decide(tensor, "array"), dtype=dtype or _numpy_dtype(tensor))
+
+
+def _numpy(observer: Observer, tensor: Tensor, *, force: bool = False) -> np.ndarray:
+    del force
+    return _array(observer, tensor)
+
+
+def _tolist(observer: Observer, tensor: Tensor) -> Any:
+    return _item(observer, tensor) if tensor.ndim == 0 else _array(observer, tensor).tolist()
+
+
+def _contains(observer: Observer, tensor: Tensor, element: Any) -> bool:
+    return bool(observer.decide((element == tensor).any(), "bool"))
+
+
+def _equal(observer: Observer, tensor: Tensor, other: Tensor) -> bool:
+    return tensor.shape == other.shape and bool(observer.decide((tensor == other).all(), "bool"))
+
+
+def _allclose(observer: Observer, tensor: Tensor, other: Tensor, *args: Any, **kwargs: Any) -> bool:
+    return bool(observer.decide(torch.isclose(tensor, other, *args, **kwargs).all(), "bool"))
+
+
+def _format(observer: Observer, tensor: Tensor, specification: str) -> str:
+    if tensor.ndim == 0:
+        return format(_item(observer, tensor), specification)
+    return format(observer.shown(tensor), specification)
+
+
+def _repr(observer: Observer, tensor: Tensor, **_: Any) -> str:
+    return observer.shown(tensor)
+
+
+def _numpy_dtype(tensor: Tensor) -> Any:
+    return torch.empty(0, dtype=tensor.dtype).numpy().dtype
+
+
+_ANSWERS: dict[Any, Callable[..., Any]] = {
+    Tensor.__bool__: _bool,
+    Tensor.is_nonzero: _bool,
+    torch.is_nonzero: _bool,
+    Tensor.__int__: _int,
+    Tensor.__float__: _float,
+    Tensor.__complex__: _complex,
+    Tensor.__index__: _index,
+    Tensor.item: _item,
+    Tensor.tolist: _tolist,
+    Tensor.numpy: _numpy,
+    Tensor.__array__: _array,
+    Tensor.__contains__: _contains,
+    Tensor.equal: _equal,
+    torch.equal: _equal,
+    Tensor.allclose: _allclose,
+    torch.allclose: _allclose,
+    Tensor.__format__: _format,
+    Tensor.__repr__: _repr,
+}

@@ -1,0 +1,51 @@
+"""PyTorch's types in JAX. Every float is one of the engine's precision, whatever the program says."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+
+def as_jax_dtype(dtype: torch.dtype | None) -> Any:
+    if dtype is None or dtype.is_floating_point:
+        return jnp.result_type(float)
+    if dtype.is_complex:
+        return jnp.result_type(complex)
+    if dtype is torch.bool:
+        return jnp.bool_
+    return jnp.result_type(int) if dtype is not torch.uint8 else jnp.uint8
+
+
+def on_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its whole-number and truth-value arrays turned into floats of the engine."""
+
+    def lowering(*arguments: Any, **options: Any) -> Any:
+        return function(*(_as_float(argument) for argument in arguments), **options)
+
+    return lowering
+
+
+def _as_float(argument: Any) -> Any:
+    if isinstance(argument, jax.Array) and not jnp.issubdtype(argument.dtype, jnp.inexact):
+        return argument.astype(jnp.result_type(float))
+    return argument
+
+
+def as_jax(value: torch.Tensor) -> Any:
+    """A tensor as a captured array. What was expanded is stored once and broadcast."""
+    value = value.detach().resolve_conj().resolve_neg()
+    repeated = [size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride(), strict=True)]
+    stored = value[tuple(slice(0, 1) if r else slice(None) for r in repeated)] if any(repeated) else value
+    array = jnp.asarray(as_numpy(stored), dtype=as_jax_dtype(value.dtype))
+    return jnp.broadcast_to(array, tuple(value.shape)) if any(repeated) else array
+
+
+def as_numpy(value: torch.Tensor) -> np.ndarray:
+    """A copy of a tensor's values; types that NumPy lacks become float32."""
+    value = value.detach().cpu()
+    if value.dtype is torch.bfloat16:
+        value = value.float()
+    return np.array(value.numpy())

@@ -1,0 +1,101 @@
+"""Operations that read and write parts of a tensor."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+aten: Any = torch.ops.aten
+
+
+def _places(indices: Any) -> tuple[Any, ...]:
+    return tuple(slice(None) if index is None else index for index in indices)
+
+
+def _index(x: Any, indices: Any) -> Any:
+    return x[_places(indices)]
+
+
+def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    where = x.at[_places(indices)]
+    values = jnp.asarray(values, x.dtype)
+    return where.add(values) if accumulate else where.set(values)
+
+
+def _along(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
+    """Places of a gather or scatter: along one axis by the index, along the others in order."""
+    axes = np.ogrid[tuple(slice(size) for size in index.shape)]
+    return tuple(index if axis == dim % x.ndim else places for axis, places in enumerate(axes))
+
+
+def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    del sparse_grad
+    return x[_along(x, dim, index)] if x.ndim else x
+
+
+def _scatter(x: Any, dim: int, index: Any, source: Any) -> Any:
+    return x.at[_along(x, dim, index)].set(_fitting(source, index, x))
+
+
+def _scatter_add(x: Any, dim: int, index: Any, source: Any) -> Any:
+    return x.at[_along(x, dim, index)].add(_fitting(source, index, x))
+
+
+def _fitting(source: Any, index: Any, x: Any) -> Any:
+    source = jnp.asarray(source, x.dtype)
+    return source[tuple(slice(size) for size in index.shape)] if source.ndim else source
+
+
+def _select_scatter(x: Any, source: Any, dim: int, index: int) -> Any:
+    start = index + x.shape[dim] if index < 0 else index
+    update = jnp.expand_dims(source.astype(x.dtype), dim)
+    return _written(x, update, dim, start)
+
+
+def _slice_scatter(
+    x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
+    begin, stop, stride = slice(start, end, step).indices(x.shape[dim])
+    source = source.astype(x.dtype)
+    if stride == 1:
+        return source if source.shape == x.shape else _written(x, source, dim, begin)
+    where = [slice(None)] * x.ndim
+    where[dim] = slice(begin, stop, stride)
+    return x.at[tuple(where)].set(source)
+
+
+def _written(x: Any, update: Any, dim: int, start: int) -> Any:
+    """Write by joining the parts: unlike an update in place, this can be fused and read through."""
+    stop = start + update.shape[dim]
+    before = jax.lax.slice_in_dim(x, 0, start, axis=dim)
+    after = jax.lax.slice_in_dim(x, stop, x.shape[dim], axis=dim)
+    parts = [part for part in (before, update, after) if part.shape[dim]]
+    return jnp.concatenate(parts, axis=dim) if len(parts) > 1 else parts[0]
+
+
+def _diagonal_scatter(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    moved = jnp.moveaxis(x, (dim1, dim2), (-2, -1))
+    position = np.arange(source.shape[-1])
+    rows, columns = position + max(0, -offset), position + max(0, offset)
+    written = moved.at[..., rows, columns].set(source.astype(x.dtype))
+    return jnp.moveaxis(written, (-2, -1), (dim1, dim2))
+
+
+TABLE = {
+    aten.index.Tensor: _index,
+    aten._unsafe_index.Tensor: _index,
+    aten.index_put.default: _index_put,
+    aten._unsafe_index_put.default: _index_put,
+    aten.index_select.default: lambda x, dim, index: jnp.take(x, index, axis=dim),
+    aten.gather.default: _gather,
+    aten.take.default: lambda x, index: jnp.ravel(x)[index],
+    aten.scatter.src: _scatter,
+    aten.scatter.value: _scatter,
+    aten.scatter_add.default: _scatter_add,
+    aten.select_scatter.default: _select_scatter,
+    aten.slice_scatter.default: _slice_scatter,
+    aten.diagonal_scatter.default: _diagonal_scatter,
+    aten.embedding.default: lambda weight, index, *_: weight[index],
+}

@@ -1,0 +1,129 @@
+"""Operations that gather a tensor along some of its axes."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.scipy.special as jsp
+import torch
+
+aten: Any = torch.ops.aten
+
+
+def _axes(x: Any, dim: Any) -> Any:
+    """No axes given means all of them; a tensor without axes has none to give."""
+    if dim is None or x.ndim == 0 or (isinstance(dim, (list, tuple)) and not dim):
+        return None
+    return tuple(dim) if isinstance(dim, (list, tuple)) else dim
+
+
+def _over(function: Any) -> Any:
+    def lowering(x: Any, dim: Any = None, keepdim: bool = False, **options: Any) -> Any:
+        return function(x, axis=_axes(x, dim), keepdims=keepdim, **options)
+
+    return lowering
+
+
+def _variance(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    return jnp.var(x, axis=_axes(x, dim), ddof=1 if correction is None else correction, keepdims=keepdim)
+
+
+def _deviation(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    return _flat_at_zero(jnp.sqrt, _variance(x, dim, correction=correction, keepdim=keepdim))
+
+
+def _flat_at_zero(function: Any, x: Any) -> Any:
+    """A root, with derivative zero at zero instead of infinity."""
+    return jnp.where(x == 0, 0.0, function(jnp.where(x == 0, 1.0, x)))
+
+
+def _extreme(where: Any) -> Any:
+    def lowering(x: Any, dim: int, keepdim: bool = False) -> Any:
+        if x.ndim == 0:
+            return x, jnp.zeros((), int)
+        index = where(x, axis=dim, keepdims=True)
+        values = jnp.take_along_over(x, index, axis=dim)
+        return (values, index) if keepdim else (jnp.squeeze(values, dim), jnp.squeeze(index, dim))
+
+    return lowering
+
+
+def _cumulative(function: Any) -> Any:
+    def lowering(x: Any, dim: int, *, dtype: Any = None) -> Any:
+        return x if x.ndim == 0 else function(x, axis=dim, dtype=dtype)
+
+    return lowering
+
+
+def _logcumsumexp(x: Any, dim: int) -> Any:
+    return x if x.ndim == 0 else jax.lax.associative_scan(jnp.logaddexp, x, axis=dim)
+
+
+def _softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    del half_to_float
+    return jax.nn.softmax(x, axis=_axes(x, dim))
+
+
+def _log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    del half_to_float
+    return jax.nn.log_softmax(x, axis=_axes(x, dim))
+
+
+def _norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """PyTorch takes all derivatives at zero to be zero."""
+    del dtype
+    axes = _axes(x, dim)
+    if ord == 0:
+        return jnp.sum(x != 0, axis=axes, keepdims=keepdim)
+    size = x * jnp.sign(x)
+    if ord in (float("inf"), float("-inf")):
+        return (jnp.max if ord > 0 else jnp.min)(size, axis=axes, keepdims=keepdim)
+    if ord == 1:
+        return jnp.sum(size, axis=axes, keepdims=keepdim)
+    if ord == 2:
+        return _flat_at_zero(jnp.sqrt, jnp.sum(jnp.square(x), axis=axes, keepdims=keepdim))
+    powers = _flat_at_zero(lambda y: y**ord, size)
+    return _flat_at_zero(lambda y: y ** (1 / ord), jnp.sum(powers, axis=axes, keepdims=keepdim))
+
+
+def _sort(x: Any, dim: int = -1, descending: bool = False, *, stable: Any = None) -> Any:
+    del stable  # always
+    if x.ndim == 0:
+        return x, jnp.zeros((), int)
+    order = jnp.argsort(x, axis=dim, descending=descending, stable=True)
+    return jnp.take_along_over(x, order, axis=dim), order
+
+
+TABLE = {
+    aten.sum.default: _over(jnp.sum),
+    aten.sum.dim_IntList: _over(jnp.sum),
+    aten.mean.default: _over(jnp.mean),
+    aten.mean.dim: _over(jnp.mean),
+    aten.prod.default: _over(jnp.prod),
+    aten.prod.dim_int: _over(jnp.prod),
+    aten.var.correction: _variance,
+    aten.std.correction: _deviation,
+    aten.logsumexp.default: _over(jsp.logsumexp),
+    aten.max.default: jnp.max,
+    aten.min.default: jnp.min,
+    aten.max.dim: _extreme(jnp.argmax),
+    aten.min.dim: _extreme(jnp.argmin),
+    aten.amax.default: _over(jnp.max),
+    aten.amin.default: _over(jnp.min),
+    aten.argmax.default: _over(jnp.argmax),
+    aten.argmin.default: _over(jnp.argmin),
+    aten.any.default: jnp.any,
+    aten.any.dim: _over(jnp.any),
+    aten.any.dims: _over(jnp.any),
+    aten.all.default: jnp.all,
+    aten.all.dim: _over(jnp.all),
+    aten.all.dims: _over(jnp.all),
+    aten.cumsum.default: _cumulative(jnp.cumsum),
+    aten.cumprod.default: _cumulative(jnp.cumprod),
+    aten.logcumsumexp.default: _logcumsumexp,
+    aten._softmax.default: _softmax,
+    aten._log_softmax.default: _log_softmax,
+    aten.linalg_vector_norm.default: _norm,
+    aten.sort.default: _sort,
+    aten.sort.stable: _sort,
+}

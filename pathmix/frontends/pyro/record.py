@@ -1,0 +1,247 @@
+"""Record: one forward run of a Pyro program.
+
+The program runs as it is, one seed at a time. Every value that Python looks at counts as a decision,
+be it random or not: only the replay can tell, and drops those that are not.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import torch
+from pyro.poutine.messenger import Messenger
+from pyro.poutine.util import site_is_subsample
+
+from pathmix.errors import (
+    DuplicateSiteError,
+    ProgramError,
+    RunawayProgramError,
+    UnsupportedSiteError,
+    ValueLookupError,
+)
+from pathmix.frontends.decisions import as_tuples, seen
+from pathmix.frontends.pyro.lookups import Lookups
+from pathmix.frontends.pyro.lowering.dtypes import as_numpy
+from pathmix.frontends.pyro.plates import subsampling, whole
+from pathmix.frontends.pyro.sites import is_discrete, is_latent, is_observation, marks_fixed
+from pathmix.frontends.source import Place, caller, calling_place
+from pathmix.frontends.statements import only
+from pathmix.path import Decision, DecisionKind, Path
+from pathmix.program import Program
+
+_SPREAD = 0x9E3779B97F4A7C15  # an odd number: seeds of different sites never meet
+_WORD = 2**64
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one forward run saw."""
+
+    path: Path
+    places: tuple[Place, ...]  # of the decisions
+    site_places: dict[str, Place]
+    values: dict[str, np.ndarray]
+    observed: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a run shall do other than follow the prior; see `Frontend.explore`."""
+
+    given: Mapping[str, np.ndarray]
+    complete: bool = False
+    simulate: Collection[str] | None = None
+
+
+class LeftPath(BaseException):
+    """A forced run does not follow the path that it was meant to. No program may catch it."""
+
+
+def record(program: Program, word: int, wishes: Wishes, follow: Path | None = None) -> Run:
+    """Run the program once. With `follow`, discrete sites are forced to the values of that path."""
+    recorder = _Recorder(program, word, wishes, follow)
+    with only("pyro"), subsampling(whole), recorder.lookups, recorder:
+        try:
+            program()
+        except RecursionError as error:
+            raise RunawayProgramError(
+                f"The program recursed too deeply after {len(recorder.addresses)} sites"
+                f"{recorder.last_site()}. Make deep recursion improbable under the prior, or bound it."
+            ) from error
+    return recorder.run()
+
+
+class _Recorder(Messenger):
+    """Sees every site and every decision of one run."""
+
+    def __init__(self, program: Program, word: int, wishes: Wishes, follow: Path | None) -> None:
+        super().__init__()
+        self.program, self.word, self.wishes, self.follow = program, word, wishes, follow
+        self.lookups = Lookups(self)
+        self.forced = {} if follow is None else dict(follow.pinned)
+        self.addresses: list[str] = []
+        self.decisions: list[Decision] = []
+        self.places: list[Place] = []
+        self.site_places: dict[str, Place] = {}
+        self.pinned: list[tuple[str, Any]] = []
+        self.values: dict[str, np.ndarray] = {}
+        self.observed: dict[str, np.ndarray] = {}
+        self.started = time.monotonic()
+        self._reseed()
+
+    # The observer of decisions.
+
+    def decide(self, tensor: torch.Tensor, kind: DecisionKind) -> Any:
+        self._check_limits()
+        decision = seen(as_numpy(tensor), kind)
+        position = len(self.decisions)
+        if self.follow is not None and self.follow.decisions[position : position + 1] != (decision,):
+            raise LeftPath
+        self.decisions.append(decision)
+        self.places.append(calling_place())
+        return decision.value
+
+    def shown(self, tensor: torch.Tensor) -> str:
+        return repr(tensor)
+
+    # The handler of sites.
+
+    def _pyro_sample(self, msg: Any) -> None:
+        if not site_is_subsample(msg):
+            with self.lookups.paused():
+                self._sample(msg)
+
+    def _sample(self, msg: Any) -> None:
+        self._check_name(msg["name"])
+        self._check_limits()
+        marks_fixed(msg)
+        simulate = self.wishes.simulate
+        if simulate is not None and (is_observation(msg) or msg["name"] in simulate):
+            _unobserve(msg)
+        if msg["value"] is None:
+            self._check_distribution(msg)
+            self._draw(msg)
+
+    def _pyro_param(self, msg: Any) -> None:
+        keep_initial_value(self.program, msg)
+
+    def _pyro_post_param(self, msg: Any) -> None:
+        self.program.params.setdefault(msg["name"], msg["value"].detach())
+
+    def _draw(self, msg: Any) -> None:
+        self._reseed()
+        value = msg["fn"](*msg["args"], **msg["kwargs"])
+        name = msg["name"]
+        if msg["infer"].get("_pathmix_simulated"):
+            self.observed[name] = as_numpy(value)
+        elif is_latent(msg):
+            if name in self.wishes.given:
+                value = self._given_value(name, value)
+            elif self.wishes.complete:
+                raise ValueLookupError(
+                    f"The values lack the site {name!r}, which the program draws at {caller()} "
+                    f"with these values. Given: {sorted(self.wishes.given)}."
+                )
+            if is_discrete(msg):
+                value = self._pin(name, value)
+            position = len(self.addresses)
+            if self.follow is not None and self.follow.addresses[position : position + 1] != (name,):
+                raise LeftPath
+            self.addresses.append(name)
+            self.values[name] = _as_engine(as_numpy(value))
+        msg["value"] = value
+
+    def _given_value(self, name: str, drawn: torch.Tensor) -> torch.Tensor:
+        value = torch.as_tensor(np.array(self.wishes.given[name])).to(drawn.dtype)
+        if value.shape != drawn.shape:
+            raise ValueLookupError(
+                f"The site {name!r} at {caller()} has shape {tuple(drawn.shape)} here, but its given value "
+                f"has shape {tuple(value.shape)}."
+            )
+        return value
+
+    def _pin(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        if name in self.forced:
+            value = torch.as_tensor(self.forced[name]).to(value.dtype)
+        self.pinned.append((name, as_tuples(as_numpy(value).astype(np.int64))))
+        return value
+
+    def _reseed(self) -> None:
+        """A seed for each site, so that draws do not depend on how many numbers earlier ones took."""
+        position = len(self.site_places) + 1
+        torch.default_generator.manual_seed((self.word + position * _SPREAD) % _WORD)
+
+    def _check_name(self, name: str) -> None:
+        if "tensor(" in name:
+            raise ProgramError(
+                f"The site name {name!r} at {caller()} is built from a random value. "
+                "Turn the value into a number first: f'x_{int(k)}'."
+            )
+        place = calling_place()
+        if name in self.site_places:
+            raise DuplicateSiteError(
+                f"Two sites are called {name!r}: one at {self.site_places[name].source()}, one at "
+                f"{place.source()}. Give each site of a run its own name, for example with a loop counter: "
+                "f'x_{i}'."
+            )
+        self.site_places[name] = place
+
+    def _check_distribution(self, msg: Any) -> None:
+        if not hasattr(msg["fn"], "log_prob") or not hasattr(msg["fn"], "support"):
+            raise UnsupportedSiteError(
+                f"The site {msg['name']!r} at {caller()} draws from {msg['fn']!r}, which is not a Pyro "
+                "distribution: it has no density."
+            )
+
+    def _check_limits(self) -> None:
+        limits = self.program.limits
+        if len(self.site_places) > limits.max_sites:
+            raise RunawayProgramError(
+                f"One run drew more than max_sites={limits.max_sites} sites"
+                f"{self.last_site()}. Does the program end? If so, raise max_sites in the discovery."
+            )
+        elapsed = time.monotonic() - self.started
+        if elapsed > limits.max_seconds:
+            raise RunawayProgramError(
+                f"One run took longer than max_seconds={limits.max_seconds:g}: {elapsed:.1f} s and "
+                f"{len(self.site_places)} sites so far{self.last_site()}. "
+                "Does the program end? If so, raise max_seconds in the discovery."
+            )
+
+    def last_site(self) -> str:
+        if not self.site_places:
+            return ""
+        name, place = list(self.site_places.items())[-1]
+        return f" (the last one is {name!r} at {place.source()})"
+
+    def run(self) -> Run:
+        path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
+        if self.follow is not None and path != self.follow:
+            raise LeftPath
+        return Run(path, tuple(self.places), self.site_places, self.values, self.observed)
+
+
+def keep_initial_value(program: Program, msg: Any) -> None:
+    """Give a parameter the value that it had in the first run: its initial value may be random."""
+    if msg["name"] in program.params:
+        msg["value"] = program.params[msg["name"]]
+
+
+def _unobserve(msg: Any) -> None:
+    fn = msg["fn"]
+    shape = fn.shape() if msg["value"] is None else tuple(torch.as_tensor(msg["value"]).shape)
+    if shape != fn.shape():
+        # Values broadcast against their distribution; simulate as many as were observed.
+        event = len(fn.event_shape)
+        msg["fn"] = fn.expand(torch.broadcast_shapes(shape[: len(shape) - event], fn.batch_shape))
+    msg["value"], msg["is_observed"] = None, False
+    msg["infer"] = {**msg["infer"], "_pathmix_simulated": True}
+
+
+def _as_engine(values: np.ndarray) -> np.ndarray:
+    """In the types that JAX has in the present precision."""
+    kind: Callable[..., Any] | None = {"i": int, "f": float}.get(values.dtype.kind)
+    return values if kind is None else values.astype(jnp.result_type(kind))

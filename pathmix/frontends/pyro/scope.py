@@ -1,0 +1,40 @@
+"""What must hold while Pyro code runs under observation; everything is put back afterwards."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import jax.numpy as jnp
+import pyro
+import torch
+
+# Pyro keeps its handlers in one global stack, so only one thread may run a program at a time.
+_lock = threading.RLock()
+
+
+@contextmanager
+def frontend_scope() -> Iterator[None]:
+    """One program at a time, in the engine's precision and without argument validation.
+
+    The program sees the user's parameter store, and random state of its own; changes to either are
+    forgotten.
+    """
+    store = pyro.get_param_store()
+    with (
+        _lock,
+        pyro.validation_enabled(False),
+        torch.random.fork_rng(devices=[]),
+        store.scope(store.get_state()),
+        _default_dtype(torch.float64 if jnp.result_type(float) == jnp.float64 else torch.float32),
+    ):
+        yield
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

@@ -1,0 +1,70 @@
+"""Recognise: which library a program is written in, found by running it up to its first statement."""
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib import import_module
+from typing import Any, cast
+
+from pathmix.errors import MissingExtraError
+from pathmix.frontends import numpyro as numpyro_frontend
+from pathmix.frontends.base import Frontend
+from pathmix.frontends.statements import loaded_libraries, watched
+from pathmix.program import Limits, Program
+
+
+class _Recognised(BaseException):
+    """Ends the run at the first statement. No program may catch it."""
+
+
+def bind(
+    model: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    limits: Limits = Limits(),
+) -> Program:
+    """A model with its arguments, in the language that it is written in."""
+    return Program(model, args, kwargs or {}, recognise(model, args, kwargs or {}), limits)
+
+
+def recognise(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frontend:
+    """The front end for a program. One without any statement counts as NumPyro's."""
+    loaded = loaded_libraries()
+    library = _first_statement(model, args, kwargs)
+    if library is None and loaded_libraries() != loaded:  # the program imports its library by itself
+        library = _first_statement(model, args, kwargs)
+    return cast(Frontend, numpyro_frontend if library != "pyro" else import_module("pathmix.frontends.pyro"))
+
+
+def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+    """The library of the first statement; None if there is none before the program ends or fails."""
+    first: list[str] = []
+
+    def stop_at(library: str) -> Callable[[str], None]:
+        def stop(_: str) -> None:
+            first.append(library)
+            raise _Recognised
+
+        return stop
+
+    with ExitStack() as stack:
+        if torch := sys.modules.get("torch"):
+            stack.enter_context(torch.random.fork_rng(devices=[]))
+        for library in loaded_libraries():
+            stack.enter_context(watched(library, stop_at(library)))
+        # A NumPyro program may need JAX's arrays where the user gives NumPy's.
+        for arguments in ((args, kwargs), numpyro_frontend.adapt((args, kwargs))):
+            try:
+                model(*arguments[0], **arguments[1])
+            except _Recognised:
+                return first[0]
+            except ModuleNotFoundError as error:
+                if error.name in ("torch", "pyro"):
+                    raise MissingExtraError(
+                        f"The program needs {error.name}, which is not installed. Pyro programs need "
+                        "pip install 'pathmix[pyro]'."
+                    ) from error
+            except Exception:  # the real run tells it better
+                continue
+            return first[0] if first else None
+    return None

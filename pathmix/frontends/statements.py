@@ -1,0 +1,53 @@
+"""Sees the statements (`sample`, `param`, `plate`, ...) of a library that a program runs into."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+from pathmix.errors import MixedLibrariesError
+from pathmix.frontends.source import caller
+
+# The module that defines each library's handlers, and the method through which they see statements.
+_HANDLERS = {
+    "numpyro": ("numpyro.primitives", "process_message"),
+    "pyro": ("pyro.poutine.messenger", "_process_message"),
+}
+
+
+def loaded_libraries() -> tuple[str, ...]:
+    """A program can only use a library that is loaded."""
+    return tuple(library for library in _HANDLERS if library in sys.modules)
+
+
+@contextmanager
+def watched(library: str, on_statement: Callable[[str], None]) -> Iterator[None]:
+    """Call `on_statement` with the name of each statement that is made through the library."""
+    module, method = _HANDLERS[library]
+
+    def process(self: Any, msg: Any) -> None:
+        del self
+        on_statement(str(msg["name"]))
+
+    messenger: Any = import_module(module).Messenger
+    with type("Watch", (messenger,), {method: process})():
+        yield
+
+
+@contextmanager
+def only(library: str) -> Iterator[None]:
+    """Within, a statement made through the other library is an error."""
+    (other,) = set(_HANDLERS) - {library}
+
+    def refuse(name: str) -> None:
+        raise MixedLibrariesError(
+            f"The program is written with {library}, but the site {name!r} at {caller()} is made with "
+            f"{other}. Write the whole program with one of the two."
+        )
+
+    if other not in sys.modules:
+        yield
+        return
+    with watched(other, refuse):
+        yield

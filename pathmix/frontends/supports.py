@@ -1,0 +1,32 @@
+"""What a support says about the elements of a site. Supports are NumPyro constraints in every front end."""
+
+from typing import Any
+
+import numpy as np
+from jax.core import Tracer
+from numpyro.distributions import constraints
+
+Bounds = tuple[Any, Any] | None
+
+
+def bounds(support: Any) -> Bounds:
+    """Bounds for each element, if the support is an interval for each and does not depend on sites."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    if support is constraints.real:
+        return -np.inf, np.inf
+    lower = getattr(support, "lower_bound", -np.inf)
+    upper = getattr(support, "upper_bound", np.inf)
+    is_interval = hasattr(support, "lower_bound") or hasattr(support, "upper_bound")
+    if not is_interval or isinstance(lower, Tracer) or isinstance(upper, Tracer):
+        return None
+    return np.asarray(lower, float), np.asarray(upper, float)
+
+
+def integer_bounds(support: Any) -> Bounds:
+    """Bounds of a discrete support, if it is finite and known."""
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    if support is constraints.boolean:
+        return 0, 1
+    return bounds(support)
