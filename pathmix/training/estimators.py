@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from pathmix.batching import over_rows
 from pathmix.guides.base import Guide, Params
 from pathmix.target import Density
 
@@ -45,7 +46,7 @@ def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, n
         return surrogate(density, log_c) - guide.log_prob(fixed, u), density.log_joint == -jnp.inf
 
     draws, pull_back = jax.vjp(lambda p: jax.vmap(lambda n: guide.sample(p, n))(noise), params)
-    (values, is_zero), slopes = jax.vmap(jax.value_and_grad(log_ratio, has_aux=True))(draws)
+    (values, is_zero), slopes = over_rows(jax.value_and_grad(log_ratio, has_aux=True))(draws)
     usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
     count = jnp.maximum(jnp.sum(usable), 1)
     (gradient,) = pull_back(jnp.where(usable[:, None], slopes, 0.0) / count)
@@ -100,7 +101,7 @@ def _sampled(
 ) -> tuple[jax.Array, Density, jax.Array]:
     draws = jax.vmap(lambda n: guide.sample(params, n))(noise)
     log_q = jax.vmap(lambda u: guide.log_prob(params, u))(draws)
-    return draws, jax.vmap(target)(draws), log_q
+    return draws, over_rows(target)(draws), log_q
 
 
 def _mean(values: jax.Array, usable: jax.Array) -> jax.Array:

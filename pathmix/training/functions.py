@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 
+from pathmix.batching import in_chunks, over_rows
 from pathmix.guides.base import Guide
 from pathmix.target import Target
 
@@ -13,14 +14,17 @@ Compilable = Callable[..., Any]
 
 def make_unconstrain(target: Target) -> Compilable:
     """(values, arguments) -> unconstrained vectors of prior draws."""
-    return lambda values, arguments: jax.vmap(lambda *row: target.unconstrain(row, arguments))(*values)
+    return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
 
 
 def make_log_joint(target: Target, chunk: int) -> Compilable:
     """(values, arguments) -> log gamma of prior draws, a chunk at a time."""
-    return lambda values, arguments: jax.lax.map(
-        lambda row: target.log_joint(row, arguments), values, batch_size=chunk
-    )
+
+    def log_joint(values: Any, arguments: Any) -> Any:
+        batched = over_rows(lambda row: target.log_joint(row, arguments))
+        return in_chunks(batched, values, chunk)
+
+    return log_joint
 
 
 def make_evaluate(target: Target, guide: Guide, size: int) -> Compilable:
@@ -33,7 +37,7 @@ def make_evaluate(target: Target, guide: Guide, size: int) -> Compilable:
             log_q = guide.log_prob(params, u)
             return density.log_joint + density.log_det - log_q, density.inside
 
-        return jax.vmap(one)(_rows(noise, size, guide.noise_size(target.dim)))
+        return over_rows(one)(_rows(noise, size, guide.noise_size(target.dim)))
 
     return evaluate
 
@@ -45,7 +49,7 @@ def make_draw(target: Target, guide: Guide, size: int) -> Compilable:
         def one(row: jax.Array) -> Any:
             return target.values(guide.sample(params, row), arguments)
 
-        return jax.vmap(one)(_rows(noise, size, guide.noise_size(target.dim)))
+        return over_rows(one)(_rows(noise, size, guide.noise_size(target.dim)))
 
     return draw
 
