@@ -26,6 +26,7 @@ format: .venv/installed
 
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.numpyro_contrib
+	$(BIN)/python -m benchmarks.pyro_eager
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

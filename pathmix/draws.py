@@ -1,9 +1,12 @@
 """Draws whose sites depend on the path."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Draws(Mapping[str, np.ma.MaskedArray]):
@@ -29,6 +32,21 @@ class Draws(Mapping[str, np.ma.MaskedArray]):
 
     def __len__(self) -> int:
         return len(self._arrays)
+
+    def to_torch(self) -> "dict[str, torch.Tensor]":
+        """A tensor per site, NaN where a draw's path has no such site.
+
+        Floats come in PyTorch's default precision. Whole numbers stay so unless some are missing.
+        """
+        import torch
+
+        tensors = {}
+        for name, array in self._arrays.items():
+            missing = np.ma.getmaskarray(array)
+            data = np.where(missing, np.nan, array.data) if missing.any() else array.data
+            tensor = torch.as_tensor(np.array(data))
+            tensors[name] = tensor.to(torch.get_default_dtype()) if tensor.is_floating_point() else tensor
+        return tensors
 
     def __repr__(self) -> str:
         sites = ", ".join(f"{name}: {array.shape}" for name, array in self._arrays.items())

@@ -1,6 +1,6 @@
 """The result: a weighted mixture over paths, and what a user does with it next."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -152,13 +152,31 @@ class Posterior:
                     f"The program does not draw {', '.join(map(repr, extra))} with these values; it "
                     f"draws {', '.join(map(repr, execution.path.addresses))}."
                 )
-            path, fit = self.paths[position], self._fits[position]
-            if path.weight == 0:
-                return -np.inf
-            untruncated = fit.log_prob(dict(values))
-            if np.isnan(untruncated):  # outside the support of a site
-                return -np.inf
-            return float(np.log(path.weight) + untruncated - np.log(path.acceptance))
+            return self._log_prob_on(position, dict(values))
+
+    def _log_prob_on(self, position: int, values: dict[str, Any]) -> float:
+        """Log-density of the mixture at values that follow a path."""
+        path, fit = self.paths[position], self._fits[position]
+        if path.weight == 0:
+            return -np.inf
+        untruncated = fit.log_prob(values)
+        if np.isnan(untruncated):  # outside the support of a site
+            return -np.inf
+        return float(np.log(path.weight) + untruncated - np.log(path.acceptance))
+
+    def _draw_with_density(self, seed: int | jax.Array) -> tuple[int, dict[str, np.ndarray], float]:
+        """One draw: the number of its path, its latent values, and the log-density of the mixture there."""
+        with engine_scope(self._precision):
+            (position,), ((_, drawn),) = self._sample(Seed.of(seed), 1)
+            values = {name: drawn[name][0] for name in self.paths[position].addresses}
+            return int(position), values, self._log_prob_on(position, values)
+
+    def as_pyro_guide(self) -> Callable[..., None]:
+        """The posterior of a Pyro model as a guide for it, for Pyro's `Predictive` and `Trace_ELBO`.
+
+        Sites differ from draw to draw, so tell `Predictive` which ones to return (`return_sites`).
+        """
+        return self._program.frontend.as_guide(self)
 
     def _sample(self, seed: Seed, count: int) -> tuple[np.ndarray, list[Piece]]:
         """The path of each draw, and the values of each path's draws."""

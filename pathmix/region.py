@@ -233,7 +233,7 @@ def _check_decisions(slp: StraightLineProgram, conditions: list[Expression]) -> 
             raise ContinuousDecisionError(
                 f"{source}: `{source.text}` turns a continuous random value into a Python number; it "
                 f"depends on {', '.join(map(repr, names))}. No two runs would share a path. Keep the "
-                "value an array (jnp instead of float(), math or np), or compare it."
+                "value an array or tensor (instead of float(), .item(), math or np), or compare it."
             )
 
 
@@ -246,11 +246,12 @@ def _is_float(value: object) -> bool:
 def _check_discrete(slp: StraightLineProgram, conditions: list[Expression]) -> None:
     deciding = frozenset[int]().union(*(condition.sites for condition in conditions))
     for index, site in enumerate(slp.sites):
-        if site.pinned is not None and index not in deciding and _values(site) > MAX_UNDECIDING_VALUES:
+        decides = index in deciding or site.name in slp.looked_at
+        if site.pinned is not None and not decides and _values(site) > MAX_UNDECIDING_VALUES:
             raise UnsupportedSiteError(
                 f"The discrete site {site.name!r} at {site.source} decides no branch and has too many "
                 f"values to enumerate (more than {MAX_UNDECIDING_VALUES}). Sum it out, for example with "
-                "numpyro.distributions.MixtureSameFamily for cluster assignments."
+                "MixtureSameFamily for cluster assignments."
             )
 
 

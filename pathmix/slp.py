@@ -68,6 +68,7 @@ class StraightLineProgram:
     observed: tuple[str, ...]
     plates: tuple[Plate, ...]
     minibatch: Graph | None
+    looked_at: frozenset[str] = frozenset()  # pinned sites that shape the graph without a decision
 
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1

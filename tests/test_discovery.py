@@ -20,9 +20,7 @@ from tests.zoo import programs
 
 def discover(model, *args, seed=0, **options):
     with engine_scope("float64"):
-        return PriorDiscovery(**options).discover(
-            bind(model, args), Seed.of(seed), lambda slp, draws: None
-        )
+        return PriorDiscovery(**options).discover(bind(model, args), Seed.of(seed), lambda slp, draws: None)
 
 
 def test_prior_masses():

@@ -53,9 +53,7 @@ def test_minibatch_densities_are_unbiased(program):
     """Averaged over all disjoint minibatches, the log-density is that of the full data."""
     with engine_scope("float64"):
         path = (
-            PriorDiscovery(16)
-            .discover(bind(program, (DATA,)), Seed.of(0), lambda slp, draws: None)
-            .paths[0]
+            PriorDiscovery(16).discover(bind(program, (DATA,)), Seed.of(0), lambda slp, draws: None).paths[0]
         )
         assert path.slp.plates == (Plate("data", 60, 10),)
         target = make_target(path.slp, read_region(path.slp), path.draws)

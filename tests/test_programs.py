@@ -15,7 +15,7 @@ from pathmix.seeds import Seed
 from pathmix.target import make_target
 from tests import exact
 from tests.zoo import programs
-from tests.zoo.programs import PROGRAMS
+from tests.zoo.programs import PROGRAMS, WHOLE_DATA
 
 
 def discovered(model, args, samples=200):
@@ -30,7 +30,7 @@ def test_densities_are_numpyros_own(model):
             target = make_target(path.slp, read_region(path.slp), path.draws)
             row = {name: values[0] for name, values in path.draws.items()}
             values = [np.asarray(row[site.name]) for site in path.slp.sites]
-            expected, _ = log_density(model, PROGRAMS[model], {}, row)
+            expected, _ = log_density(model, WHOLE_DATA[model], {}, row)
             assert float(target.log_joint(values, target.arguments)) == pytest.approx(
                 float(expected), rel=1e-10, abs=1e-10
             )

@@ -11,6 +11,7 @@ from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 
 if TYPE_CHECKING:
+    from pathmix.posterior import Posterior
     from pathmix.program import Program
 
 Needs = Callable[[Path], int]
@@ -45,4 +46,8 @@ class Frontend(Protocol):
 
     def replay(self, program: "Program", execution: Execution) -> StraightLineProgram:
         """The straight-line program of a recorded path."""
+        ...
+
+    def as_guide(self, posterior: "Posterior") -> Callable[..., None]:
+        """A posterior as a guide of this language."""
         ...

@@ -9,7 +9,7 @@ from typing import Any, cast
 from pathmix.errors import MissingExtraError
 from pathmix.frontends import numpyro as numpyro_frontend
 from pathmix.frontends.base import Frontend
-from pathmix.frontends.statements import loaded_libraries, watched
+from pathmix.frontends.statements import loaded_libraries, one_program, watched
 from pathmix.program import Limits, Program
 
 
@@ -47,7 +47,7 @@ def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: d
 
         return stop
 
-    with ExitStack() as stack:
+    with one_program, ExitStack() as stack:
         if torch := sys.modules.get("torch"):
             stack.enter_context(torch.random.fork_rng(devices=[]))
         for library in loaded_libraries():

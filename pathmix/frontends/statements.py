@@ -1,6 +1,7 @@
 """Sees the statements (`sample`, `param`, `plate`, ...) of a library that a program runs into."""
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -14,6 +15,10 @@ _HANDLERS = {
     "numpyro": ("numpyro.primitives", "process_message"),
     "pyro": ("pyro.poutine.messenger", "_process_message"),
 }
+
+# Each library keeps its handlers in one global stack, and we put handlers on both: only one thread
+# may run a program at a time.
+one_program = threading.RLock()
 
 
 def loaded_libraries() -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+from numpyro import handlers
 
 
 def two_branches(y):
@@ -114,9 +115,85 @@ def pinned_pairs(y):
     numpyro.sample("y", dist.Normal(z, 1), obs=y)
 
 
+def tempered(y):
+    """Data that count half, but for those that are masked out."""
+    level = numpyro.sample("level", dist.Normal(0, 2))
+    spread = 1.0
+    if numpyro.sample("wide", dist.Bernoulli(0.3)):
+        spread = numpyro.sample("spread", dist.HalfNormal(3))
+    with handlers.scale(scale=0.5), handlers.mask(mask=y > -2), numpyro.plate("data", len(y)):
+        numpyro.sample("y", dist.Normal(level, spread), obs=y)
+
+
+def soft_budget(y):
+    """A sum that is tracked, and held back by a factor."""
+    total = 0.0
+    for i in range(numpyro.sample("terms", dist.Categorical(probs=jnp.array([0.5, 0.3, 0.2]))) + 1):
+        total = total + numpyro.sample(f"term_{i}", dist.Normal(0, 1))
+    numpyro.deterministic("total", total)
+    numpyro.factor("budget", -(total**2) / 8)
+    numpyro.sample("y", dist.StudentT(3.0, total, 0.5), obs=y)
+
+
+def minibatched(y, batch):
+    shifted = numpyro.sample("shifted", dist.Bernoulli(0.5))
+    mean = numpyro.sample("mean", dist.Normal(2.0 if shifted else -2.0, 1))
+    with numpyro.plate("data", len(y), subsample_size=batch) as rows:
+        local = numpyro.sample("local", dist.Normal(mean, 1))
+        numpyro.sample("y", dist.Normal(local, 0.5), obs=y[rows])
+
+
+def nested_supports(y):
+    """Positive values, shares, and intervals that depend on other sites."""
+    length = numpyro.sample("length", dist.Gamma(2.0, 1.0))
+    cut = numpyro.sample("cut", dist.Uniform(0.0, length))
+    shares = numpyro.sample("shares", dist.Dirichlet(jnp.array([1.0, 2.0, 3.0])))
+    rate = numpyro.sample("rate", dist.Uniform(0, 1))
+    if rate < 0.4:
+        scale = numpyro.sample("scale", dist.Uniform(0.5, 0.5 + length))
+    else:
+        scale = 0.7 + rate
+    location = jnp.stack([cut, shares[0] - shares[2]])
+    numpyro.sample("y", dist.Normal(location, scale), obs=y)
+
+
+def conditioned(y):
+    """A part of the program is conditioned from outside."""
+
+    def effects():
+        base = numpyro.sample("base", dist.Normal(0, 1))
+        slope = numpyro.sample("slope", dist.Normal(base, 1))
+        return base - slope if base + slope > 1 else 2 * slope
+
+    effect = handlers.condition(effects, data={"base": 0.25})()
+    numpyro.sample("y", dist.Normal(effect, 0.8), obs=y)
+
+
+class Regression:
+    """A model as an object."""
+
+    def __init__(self, features):
+        self.features = features
+
+    def __call__(self, x, y):
+        weight = numpyro.sample("weight", dist.Normal(0, 1).expand([self.features]).to_event(1))
+        mean = x @ weight
+        if numpyro.sample("shifted", dist.Bernoulli(0.5)):
+            mean = mean + numpyro.sample("shift", dist.Laplace(0.0, 1.0))
+        numpyro.sample("y", dist.Normal(mean, 0.4).to_event(1), obs=y)
+
+
+def regression(x, y):
+    Regression(x.shape[1])(x, y)
+
+
 POLYNOMIAL_X = np.linspace(-1, 1, 12)
 POLYNOMIAL_Y = 0.5 - 1.2 * POLYNOMIAL_X + 0.3 * np.sin(9 * POLYNOMIAL_X)
 MIXTURE_Y = np.concatenate([np.linspace(-3.6, -2.4, 12), np.linspace(1.5, 2.5, 12)])
+TEMPERED_Y = np.array([0.3, 1.2, -3.5, 0.8, 2.1])
+MINIBATCHED_Y = np.linspace(0.5, 2.5, 12)
+REGRESSION_X = np.stack([np.linspace(-1, 1, 8), np.cos(3 * np.linspace(-1, 1, 8))], axis=1)
+REGRESSION_Y = REGRESSION_X @ np.array([0.7, -0.4]) + 0.6
 
 # Every program with arguments to call it with.
 PROGRAMS = {
@@ -132,4 +209,13 @@ PROGRAMS = {
     spike_and_slab: (1.5,),
     comma_names: (0.3,),
     pinned_pairs: (4.0,),
+    tempered: (TEMPERED_Y,),
+    soft_budget: (1.3,),
+    minibatched: (MINIBATCHED_Y, 4),
+    nested_supports: (np.array([1.1, -0.2]),),
+    conditioned: (0.6,),
+    regression: (REGRESSION_X, REGRESSION_Y),
 }
+
+# Arguments with which a program sees all of its data at once.
+WHOLE_DATA = {**PROGRAMS, minibatched: (MINIBATCHED_Y, None)}

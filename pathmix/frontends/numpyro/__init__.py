@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pathmix.errors import PathmixError
 from pathmix.frontends.numpyro.explore import explore as explore
 from pathmix.frontends.numpyro.replay import replay as replay
 
@@ -13,6 +14,12 @@ from pathmix.frontends.numpyro.replay import replay as replay
 def adapt(arguments: Any) -> Any:
     """NumPy data as JAX arrays, as NumPyro's own inference does: they can be indexed by minibatches."""
     return jax.tree.map(_as_jax, arguments)
+
+
+def as_guide(posterior: Any) -> Any:
+    """NumPyro's inference compiles models and guides, so it has no place for random structure."""
+    del posterior
+    raise PathmixError("as_pyro_guide() is for Pyro models; this posterior is of a NumPyro model.")
 
 
 def _as_jax(leaf: Any) -> Any:

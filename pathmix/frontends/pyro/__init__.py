@@ -7,16 +7,20 @@ import jax.numpy as jnp
 import torch
 
 from pathmix.frontends.pyro.explore import explore as explore
+from pathmix.frontends.pyro.guide import PyroGuide
 from pathmix.frontends.pyro.replay import replay as replay
+
+as_guide = PyroGuide
 
 
 def adapt(arguments: Any) -> Any:
-    """Tensors of the usual precisions in that of the engine, where everything random is."""
+    """Tensors as copies, which the program may write into, in the precision of the engine."""
     dtype = torch.float64 if jnp.result_type(float) == jnp.float64 else torch.float32
 
     def adapted(leaf: Any) -> Any:
-        if isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.float32, torch.float64):
-            return leaf.detach().to(dtype)
-        return leaf
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        usual = leaf.dtype in (torch.float32, torch.float64)
+        return leaf.detach().to(dtype if usual else leaf.dtype, copy=True)
 
     return jax.tree.map(adapted, arguments)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._C._functorch import _wrap_functional_tensor, is_functorch_wrapped_tensor, maybe_current_level
 from torch.func import functionalize
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import (
@@ -19,9 +20,12 @@ from torch.fx.experimental.proxy_tensor import (
     make_fx,
 )
 from torch.fx.node import map_arg
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
 from pathmix.errors import HiddenRandomnessError
+from pathmix.frontends.pyro.functions import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
 from pathmix.frontends.source import Source, caller
 
@@ -50,7 +54,8 @@ class _Looks(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is not _LOOK:
-            return func(*args, **(kwargs or {}))
+            with torch._C.DisableTorchFunction():  # what the program called has been through it
+                return func(*args, **(kwargs or {}))
         with disable_proxy_modes_tracing():
             value = func(*args)
         mode: Any = get_proxy_mode()
@@ -60,23 +65,93 @@ class _Looks(TorchDispatchMode):
         return value
 
 
+class _Captured(TorchFunctionMode):
+    """Lets the program write into tensors made from its data, and into the data: both stay unharmed.
+
+    `functionalize` only follows writes into tensors that it knows of, and it knows of the inputs alone.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.level: Any = maybe_current_level()  # that of `functionalize`; the program may add more
+        self.known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by id, kept alive
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if maybe_current_level() is None:  # below `functionalize`, where its tensors must not come
+            return func(*args, **(kwargs or {}))
+        if func is torch.Tensor.tolist:
+            return _numbers(args[0])
+        functional = tree_map_only(torch.Tensor, self._functional, (args, kwargs or {}))
+        if getattr(func, "__name__", None) == "__get__":
+            plain = func(*args)
+            if not isinstance(plain, torch.Tensor):  # requires_grad and the like, which wrapping changes
+                return plain
+        return func(*functional[0], **functional[1])
+
+    def _functional(self, tensor: torch.Tensor) -> torch.Tensor:
+        if is_functorch_wrapped_tensor(tensor):
+            return tensor
+        if id(tensor) not in self.known:
+            self.known[id(tensor)] = tensor, _wrap_functional_tensor(tensor, self.level)
+        return self.known[id(tensor)][1]
+
+
+def _numbers(tensor: torch.Tensor) -> Any:
+    return tensor.item() if tensor.ndim == 0 else [_numbers(part) for part in tensor]
+
+
 def flatten(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> FlatGraph:
     """The operations of `function` at these inputs; decisions come out as they do there."""
     looks = _Looks()
 
     def watched(*values: torch.Tensor) -> list[torch.Tensor]:
-        with looks:
+        with looks, _Captured(), traced_functions():
             # An output that is an input, or a constant, still needs a node of its own.
             return [torch.clone(torch.as_tensor(output)) for output in function(*values)]
 
     module = make_fx(functionalize(watched), decomposition_table=decompositions())(*inputs)
+    if any(_writes(node) for node in module.graph.nodes):
+        return _fold(*_without_writes(module, looks.seen, inputs))
     return _fold(module, looks.seen)
+
+
+def _writes(node: Node) -> bool:
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def _without_writes(
+    module: GraphModule, seen: Sequence[tuple[Node, Source]], inputs: Sequence[torch.Tensor]
+) -> tuple[GraphModule, list[tuple[Node, Source]]]:
+    """The same once more: `functionalize` does not see the writes inside PyTorch's composite operations."""
+    looks: list[Node] = []
+    for node, _ in seen:
+        with module.graph.inserting_after(node):  # as it was when it was looked at
+            looks.append(module.graph.call_function(torch.ops.aten.clone.default, (node,)))
+    outputs: Any = _output(module).args[0]
+    _output(module).args = ([*outputs, *looks],)
+    module.graph.eliminate_dead_code()  # operations that failed, and were done again, are among it
+    module.recompile()
+
+    def written(*values: torch.Tensor) -> list[torch.Tensor]:
+        with _Captured():
+            return module(*values)
+
+    module = make_fx(functionalize(written), decomposition_table=decompositions())(*inputs)
+    nodes: Any = _output(module).args[0]
+    _output(module).args = (nodes[: len(outputs)],)
+    return module, [(node, where) for node, (_, where) in zip(nodes[len(outputs) :], seen, strict=True)]
+
+
+def _output(module: GraphModule) -> Node:
+    (node,) = module.graph.find_nodes(op="output")
+    return node
 
 
 def _fold(module: GraphModule, looked_at: Sequence[tuple[Node, Source]]) -> FlatGraph:
     nodes = list(module.graph.nodes)
     inputs = tuple(node for node in nodes if node.op == "placeholder")
-    (output,) = (node for node in nodes if node.op == "output")
+    output: Any = _output(module)
     varying = set(inputs)
     for node in nodes:
         if any(source in varying for source in node.all_input_nodes):

@@ -8,8 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from pathmix.path import DecisionKind
+
+# Only the validation of distributions asks this; those made outside our scope may still do it.
+_VALID = getattr(torch, "_is_all_true")
 
 
 class Observer(Protocol):
@@ -31,6 +35,8 @@ class Lookups(TorchFunctionMode):
         self.is_paused = False
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _VALID:
+            return True
         answer = None if self.is_paused else _ANSWERS.get(func)
         if answer is not None:
             return answer(self.observer, *args, **(kwargs or {}))
@@ -141,6 +147,33 @@ def _repr(observer: Observer, tensor: Tensor, **_: Any) -> str:
     return observer.shown(tensor)
 
 
+def _tensor(observer: Observer, data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+    """`torch.tensor` would read the numbers out of the random values among its data."""
+    del observer
+    if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(data)):
+        return torch.tensor(data, dtype=dtype, **options)
+    made = data.clone() if isinstance(data, Tensor) else _stacked(data)
+    return made if dtype is None else made.to(dtype)
+
+
+def _stacked(data: Any) -> Tensor:
+    if isinstance(data, (list, tuple)):
+        return torch.stack([_stacked(item) for item in data])
+    return data.reshape(()) if isinstance(data, Tensor) else torch.as_tensor(data)
+
+
+def _full(observer: Observer, size: Any, fill_value: Any, *, dtype: Any = None, **options: Any) -> Tensor:
+    del observer
+    if not isinstance(fill_value, Tensor):
+        return torch.full(size, fill_value, dtype=dtype, **options)
+    return fill_value.to(dtype or fill_value.dtype).expand(size).clone()
+
+
+def _deepcopy(observer: Observer, tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+    del observer
+    return memo.setdefault(id(tensor), tensor.clone())
+
+
 def _numpy_dtype(tensor: Tensor) -> Any:
     return torch.empty(0, dtype=tensor.dtype).numpy().dtype
 
@@ -164,4 +197,7 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.allclose: _allclose,
     Tensor.__format__: _format,
     Tensor.__repr__: _repr,
+    Tensor.__deepcopy__: _deepcopy,
+    torch.tensor: _tensor,
+    torch.full: _full,
 }

@@ -65,6 +65,7 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         observed=tuple(seen.observed),
         plates=seen.plates,
         minibatch=minibatch,
+        looked_at=lowered.looked_at,
     )
 
 
@@ -129,7 +130,7 @@ class _Replayer(Messenger):
 
     def choose(self, plate: Plate) -> torch.Tensor | None:
         if self.subsampling:
-            return self.indices[plate.name]
+            return self.indices.get(plate.name)
         if plate not in self.plates:
             self.plates = (*self.plates, plate)
         return None
@@ -137,6 +138,9 @@ class _Replayer(Messenger):
     def _pyro_sample(self, msg: Any) -> None:
         if site_is_subsample(msg):
             return
+        # A plate that the program loops over names its sites by element; it always has all of them.
+        looped = {frame.name for frame in msg["cond_indep_stack"] if not frame.vectorized}
+        self.plates = tuple(plate for plate in self.plates if plate.name not in looped)
         marks_fixed(msg)
         if is_latent(msg):
             position = len(self.addresses)
@@ -217,10 +221,11 @@ class _Lowered:
     bijections: dict[str, BijectionTemplate]
     bounds: dict[str, Bounds]
     deterministics: tuple[tuple[str, int], ...]
+    looked_at: frozenset[str]
 
 
 def _lower(flat: FlatGraph, seen: _Replayer, execution: Execution) -> _Lowered:
-    _check_looks(flat, execution)
+    looked_at = _looked_at(flat, execution)
     # What depends on no site is no decision of the path.
     first = StraightLineProgram.FIRST_CONDITION
     decided = range(first, first + len(seen.decided))
@@ -235,8 +240,8 @@ def _lower(flat: FlatGraph, seen: _Replayer, execution: Execution) -> _Lowered:
         values = interpret(flat, inputs)
         nodes = iter(flat.outputs)
         outputs = [values[next(nodes)], values[next(nodes)]]
-        looked_at = [values[next(nodes)] for _ in decided]
-        outputs += [holds(looked_at[i - first], d) for i, d in zip(random, decisions, strict=True)]
+        raw = [values[next(nodes)] for _ in decided]
+        outputs += [holds(raw[i - first], d) for i, d in zip(random, decisions, strict=True)]
         for name, (build, parameters) in seen.supports.items():
             parts = [next(nodes) for _ in parameters]
             known = [flat.constants[n] if n in flat.constants else values[n] for n in parts]
@@ -264,22 +269,26 @@ def _lower(flat: FlatGraph, seen: _Replayer, execution: Execution) -> _Lowered:
     ]
     graph = Graph.of(jax.make_jaxpr(density)(*avals))
     path = replace(execution.path, decisions=decisions)
-    return _Lowered(graph, path, sources, bijections, limits, tuple(deterministics.items()))
+    return _Lowered(graph, path, sources, bijections, limits, tuple(deterministics.items()), looked_at)
 
 
-def _check_looks(flat: FlatGraph, execution: Execution) -> None:
-    """Values that PyTorch looked at itself are no decisions, so they must be fixed on the path."""
-    pinned = dict(execution.path.pinned)
-    free = {node for name, node in zip(execution.values, flat.inputs, strict=False) if name not in pinned}
+def _looked_at(flat: FlatGraph, execution: Execution) -> frozenset[str]:
+    """Sites whose values PyTorch looked at itself. That is no decision, so they must be discrete."""
+    depends: dict[Any, frozenset[str]] = {
+        node: frozenset([name]) for name, node in zip(execution.values, flat.inputs, strict=False)
+    }
     for node in flat.operations:
-        if any(source in free for source in node.all_input_nodes):
-            free.add(node)
+        sources = (depends.get(source, frozenset()) for source in node.all_input_nodes)
+        depends[node] = frozenset[str]().union(*sources)
+    pinned = dict(execution.path.pinned)
     for node, source in flat.looked_at:
-        if node in free:
+        if continuous := sorted(depends.get(node, frozenset()) - pinned.keys()):
             raise ProgramError(
-                f"At {source} PyTorch needs a number, and gets a continuous random value or one computed "
-                "from it. Make the number in the program, where it can be seen: int(k), x.item()."
+                f"At {source} PyTorch needs a number, and gets a random value that depends on "
+                f"{', '.join(map(repr, continuous))}. Make the number in the program, where it can be seen: "
+                "int(k), or compare the value."
             )
+    return frozenset[str]().union(*(depends.get(node, frozenset()) for node, _ in flat.looked_at))
 
 
 def _site(name: str, execution: Execution, lowered: _Lowered) -> Site:

@@ -1,6 +1,5 @@
 """What must hold while Pyro code runs under observation; everything is put back afterwards."""
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,8 +7,7 @@ import jax.numpy as jnp
 import pyro
 import torch
 
-# Pyro keeps its handlers in one global stack, so only one thread may run a program at a time.
-_lock = threading.RLock()
+from pathmix.frontends.statements import one_program
 
 
 @contextmanager
@@ -21,7 +19,7 @@ def frontend_scope() -> Iterator[None]:
     """
     store = pyro.get_param_store()
     with (
-        _lock,
+        one_program,
         pyro.validation_enabled(False),
         torch.random.fork_rng(devices=[]),
         store.scope(store.get_state()),

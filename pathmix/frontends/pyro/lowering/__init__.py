@@ -1,7 +1,10 @@
 """From ATen operations to JAX: a table of operations, and how a graph is read through it."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+
+import torch
 
 from pathmix.frontends.pyro.lowering import (
     creation,
@@ -13,6 +16,7 @@ from pathmix.frontends.pyro.lowering import (
     special,
 )
 
+aten: Any = torch.ops.aten
 Lowering = Callable[..., Any]
 
 # One entry for each operation, written where its family is.
@@ -27,8 +31,20 @@ TABLE: dict[Any, Lowering] = {
 }
 
 
+# Operations that PyTorch counts among the simple ones, though it has a way to write them.
+_ALSO = [aten.dist, aten.hardtanh]
+
+
+@cache  # collecting them takes a while
 def decompositions() -> dict[Any, Lowering]:
     """PyTorch's own ways to write operations in terms of simpler ones, for those not in the table."""
-    from torch._decomp import core_aten_decompositions  # takes a while
+    from torch._decomp import core_aten_decompositions, get_decompositions
 
-    return {op: rule for op, rule in core_aten_decompositions().items() if op not in TABLE}
+    rules = {**dict(core_aten_decompositions().items()), **get_decompositions(_ALSO)}
+    return {op: rule for op, rule in rules.items() if op not in TABLE and _takes_tensors(op)}
+
+
+def _takes_tensors(operation: Any) -> bool:
+    """Others give constants, which PyTorch computes: it cannot run its own rule for `eye(300)`."""
+    schema = getattr(operation, "_schema", None)
+    return schema is None or any("Tensor" in str(argument.type) for argument in schema.arguments)

@@ -1,7 +1,8 @@
 """The way out for an operation without a lowering: PyTorch computes it, called back from JAX."""
 
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -9,85 +10,80 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from torch.fx import Node
+from torch.fx.node import map_arg
 
 from pathmix.errors import PathmixWarning
 from pathmix.frontends.pyro.lowering.dtypes import as_jax_dtype, as_numpy
+from pathmix.frontends.pyro.lowering.host import call_host
+
+_named: set[Any] = set()  # operations that a warning was given about, in this process
+_naming = threading.Lock()
 
 
-def call_torch(node: Node, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+def call_torch(node: Node, values: Mapping[Node, Any]) -> Any:
     """Values and gradients of one operation, computed by PyTorch while the compiled program waits."""
-    warnings.warn(
-        f"The PyTorch operation {node.target} has no JAX version in pathmix; PyTorch computes it while the "
-        "compiled program waits. Results are right, but training is slow.",
-        PathmixWarning,
-        stacklevel=2,
-    )
-    leaves, treedef = jax.tree.flatten((list(arguments), options), is_leaf=lambda leaf: leaf is None)
-    positions = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
+    _warn_once(node.target)
+    sources = node.all_input_nodes
+    arrays = [jnp.asarray(values[source]) for source in sources]
     target: Any = node.target
-    examples = node.meta["val"]
-    shapes = jax.tree.map(
-        lambda example: jax.ShapeDtypeStruct(tuple(example.shape), as_jax_dtype(example.dtype)), examples
-    )
+    examples, structure = jax.tree.flatten(node.meta["val"])
+    shapes = [jax.ShapeDtypeStruct(tuple(e.shape), as_jax_dtype(e.dtype)) for e in examples]
 
-    def evaluate(tensors: Sequence[torch.Tensor]) -> Any:
-        filled = list(leaves)
-        for position, tensor in zip(positions, tensors, strict=True):
-            filled[position] = tensor
-        args, kwargs = jax.tree.unflatten(treedef, filled)
-        return target(*args, **kwargs)
+    def evaluate(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        given = dict(zip(sources, tensors, strict=True))
+        result = target(*map_arg(node.args, given.__getitem__), **map_arg(node.kwargs, given.__getitem__))
+        return jax.tree.leaves(result)
 
-    def values(*arrays: Any) -> Any:
+    def compute(*arrays: np.ndarray) -> list[np.ndarray]:
         with torch.no_grad():
-            result = evaluate([_as_torch(array) for array in arrays])
-        return jax.tree.map(lambda t, s: as_numpy(t).astype(s.dtype), result, shapes)
+            return [as_numpy(result) for result in evaluate([_as_torch(array) for array in arrays])]
 
-    def gradients(arrays: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+    def differentiate(*arrays: np.ndarray) -> list[np.ndarray]:
         tensors = [_as_torch(array) for array in arrays]
-        smooth = [tensor.requires_grad_() for tensor in tensors if tensor.is_floating_point()]
+        inputs, weights = tensors[: len(sources)], tensors[len(sources) :]
+        smooth = [tensor.requires_grad_() for tensor in inputs if tensor.is_floating_point()]
         with torch.enable_grad():
-            results = jax.tree.leaves(evaluate(tensors))
-        pairs = [
-            (result, _as_torch(cotangent))
-            for result, cotangent in zip(results, jax.tree.leaves(cotangents), strict=True)
-            if result.requires_grad
-        ]
-        if not pairs or not smooth:
-            return tuple(np.zeros(np.shape(array), _float_dtype(array)) for array in arrays if _smooth(array))
-        outputs, weights = zip(*pairs, strict=True)
-        found = torch.autograd.grad(outputs, smooth, weights, allow_unused=True)
-        return tuple(
-            np.zeros(tuple(tensor.shape), _float_dtype(tensor)) if gradient is None else as_numpy(gradient)
+            results = [result for result in evaluate(inputs) if result.is_floating_point()]
+        pairs = [(r, w.to(r.dtype)) for r, w in zip(results, weights, strict=True) if r.requires_grad]
+        found: Sequence[Any] = [None] * len(smooth)
+        if pairs:
+            found = torch.autograd.grad(
+                [r for r, _ in pairs], smooth, [w for _, w in pairs], allow_unused=True
+            )
+        return [
+            as_numpy(torch.zeros_like(tensor) if gradient is None else gradient)
             for tensor, gradient in zip(smooth, found, strict=True)
-        )
+        ]
 
     @jax.custom_vjp
     def operation(*arrays: Any) -> Any:
-        return jax.pure_callback(values, shapes, *arrays, vmap_method="sequential")
+        return jax.tree.unflatten(structure, call_host(compute, shapes, *arrays))
 
     def forward(*arrays: Any) -> Any:
         return operation(*arrays), arrays
 
     def backward(arrays: Any, cotangents: Any) -> Any:
-        smooth = [array for array in arrays if _smooth(array)]
-        wanted = tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in smooth)
-        # Integers have cotangents of a type that a callback does not take.
-        cotangents = jax.tree.map(
-            lambda c, s: c if jnp.issubdtype(s.dtype, jnp.floating) else jnp.zeros(s.shape),
-            cotangents,
-            shapes,
-        )
-        found = iter(
-            jax.pure_callback(
-                lambda a, c: gradients(a, c), wanted, list(arrays), cotangents, vmap_method="sequential"
-            )
-        )
-        return tuple(
-            next(found) if _smooth(array) else np.zeros(array.shape, jax.dtypes.float0) for array in arrays
-        )
+        wanted = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays if _smooth(array)]
+        # Whole numbers have cotangents that mean nothing.
+        weights = [cotangent for cotangent in jax.tree.leaves(cotangents) if _smooth(cotangent)]
+        found = iter(call_host(differentiate, wanted, *arrays, *weights))
+        return tuple(next(found) if _smooth(a) else np.zeros(a.shape, jax.dtypes.float0) for a in arrays)
 
     operation.defvjp(forward, backward)
-    return operation(*(leaves[position] for position in positions))
+    return operation(*arrays)
+
+
+def _warn_once(operation: Any) -> None:
+    with _naming:
+        if operation in _named:
+            return
+        warnings.warn(
+            f"The PyTorch operation {operation} has no JAX version in pathmix; PyTorch computes it while the "
+            "compiled program waits. Results are right, but training is slow.",
+            PathmixWarning,
+            stacklevel=2,
+        )
+        _named.add(operation)
 
 
 def _smooth(array: Any) -> bool:
@@ -95,8 +91,4 @@ def _smooth(array: Any) -> bool:
 
 
 def _as_torch(array: Any) -> torch.Tensor:
-    return torch.from_numpy(np.array(array))
-
-
-def _float_dtype(value: Any) -> Any:
-    return np.float64 if "64" in str(value.dtype) else np.float32
+    return torch.from_numpy(np.array(array))  # a copy: the program may reuse the memory

@@ -41,8 +41,11 @@ def _sign(x: Any) -> Any:
 
 
 def _pow(x: Any, y: Any) -> Any:
-    if isinstance(y, (int, float)) and float(y).is_integer() and abs(y) <= 8:
-        return jax.lax.integer_pow(x, int(y)) if jnp.issubdtype(x.dtype, jnp.inexact) else x ** int(y)
+    if isinstance(y, (int, float)):
+        if float(y).is_integer() and abs(y) <= 8:
+            return jax.lax.integer_pow(x, int(y)) if jnp.issubdtype(x.dtype, jnp.inexact) else x ** int(y)
+    elif jnp.issubdtype(y.dtype, jnp.inexact):
+        x = jnp.where((x == 0) & (y == 0), 1.0, x)  # the derivative there is zero; JAX gives nan
     return jnp.power(x, y)
 
 
@@ -159,7 +162,7 @@ TABLE = {
     aten.fmod.Scalar: jnp.fmod,
     aten.pow.Tensor_Tensor: _pow,
     aten.pow.Tensor_Scalar: _pow,
-    aten.pow.Scalar: jnp.power,
+    aten.pow.Scalar: _pow,
     aten.neg.default: jnp.negative,
     aten.abs.default: _abs,
     aten.sign.default: _sign,
@@ -223,5 +226,7 @@ TABLE = {
     aten.alias.default: _identity,
     aten.detach.default: jax.lax.stop_gradient,
     aten.copy.default: lambda x, source, *_: jnp.broadcast_to(source, x.shape).astype(x.dtype),
-    aten.complex.default: jax.lax.complex,
+    aten.complex.default: lambda x, y: jax.lax.complex(*jnp.broadcast_arrays(x, y)),
+    aten.view_as_real.default: lambda x: jnp.stack([jnp.real(x), jnp.imag(x)], axis=-1),
+    aten.view_as_complex.default: lambda x: jax.lax.complex(x[..., 0], x[..., 1]),
 }

@@ -1,5 +1,6 @@
 """Operations that read and write parts of a tensor."""
 
+import math
 from typing import Any
 
 import jax
@@ -19,9 +20,32 @@ def _index(x: Any, indices: Any) -> Any:
 
 
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    x, values = jnp.asarray(x), jnp.asarray(values, x.dtype)
+    *before, last = indices
+    if last.dtype == jnp.bool_ and all(index is None for index in before):
+        after = x.ndim - len(before) - last.ndim
+        lead, trail = values.shape[: -after - 1], values.shape[max(0, values.ndim - after) :]
+        if values.size == math.prod(lead) * math.prod(trail):  # the same at every place of the mask
+            values = jnp.reshape(values, (*lead, *(1,) * last.ndim, *trail))
+            mask = jnp.reshape(last, (*last.shape, *(1,) * after))
+            return jnp.where(mask, x + values if accumulate else values, x)
     where = x.at[_places(indices)]
-    values = jnp.asarray(values, x.dtype)
     return where.add(values) if accumulate else where.set(values)
+
+
+def _masked_select(x: Any, mask: Any) -> Any:
+    """Only with a known mask, which is not an array of JAX."""
+    shape = np.broadcast_shapes(x.shape, mask.shape)
+    chosen = np.broadcast_to(mask, shape) if isinstance(mask, np.ndarray) else jnp.broadcast_to(mask, shape)
+    return jnp.broadcast_to(x, shape)[chosen]
+
+
+def _masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+    """The elements of the source in order, where the mask is true."""
+    shape = jnp.broadcast_shapes(x.shape, mask.shape)
+    mask = jnp.broadcast_to(mask, shape)
+    order = jnp.reshape(jnp.cumsum(mask), shape) - 1
+    return jnp.where(mask, jnp.ravel(source)[order], x)
 
 
 def _along(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
@@ -83,11 +107,22 @@ def _diagonal_scatter(x: Any, source: Any, offset: int = 0, dim1: int = 0, dim2:
     return jnp.moveaxis(written, (-2, -1), (dim1, dim2))
 
 
+def _embedding(
+    weight: Any, index: Any, padding: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Any:
+    del scale_grad_by_freq, sparse
+    if padding >= 0:  # a row that is not trained
+        weight = weight.at[padding].set(jax.lax.stop_gradient(weight[padding]))
+    return weight[index]
+
+
 TABLE = {
     aten.index.Tensor: _index,
     aten._unsafe_index.Tensor: _index,
     aten.index_put.default: _index_put,
     aten._unsafe_index_put.default: _index_put,
+    aten.masked_select.default: _masked_select,
+    aten.masked_scatter.default: _masked_scatter,
     aten.index_select.default: lambda x, dim, index: jnp.take(x, index, axis=dim),
     aten.gather.default: _gather,
     aten.take.default: lambda x, index: jnp.ravel(x)[index],
@@ -97,5 +132,14 @@ TABLE = {
     aten.select_scatter.default: _select_scatter,
     aten.slice_scatter.default: _slice_scatter,
     aten.diagonal_scatter.default: _diagonal_scatter,
-    aten.embedding.default: lambda weight, index, *_: weight[index],
+    aten.embedding.default: _embedding,
+}
+
+# What selects by a mask. With a random mask, the shape of the result would be random.
+MASKED = {
+    aten.index.Tensor,
+    aten._unsafe_index.Tensor,
+    aten.index_put.default,
+    aten._unsafe_index_put.default,
+    aten.masked_select.default,
 }

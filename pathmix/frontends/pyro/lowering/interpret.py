@@ -4,13 +4,16 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import torch
 from torch.fx import Node
 
+from pathmix.errors import ProgramError
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering import TABLE
 from pathmix.frontends.pyro.lowering.callback import call_torch
-from pathmix.frontends.pyro.lowering.dtypes import as_jax, as_jax_dtype
+from pathmix.frontends.pyro.lowering.dtypes import as_jax, as_jax_dtype, as_numpy
+from pathmix.frontends.pyro.lowering.indexing import MASKED
 
 # Options that say where a tensor lives, not what it is.
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator"}
@@ -19,21 +22,32 @@ _PLACEMENT = {"device", "layout", "pin_memory", "memory_format", "non_blocking",
 def interpret(graph: FlatGraph, inputs: Sequence[Any]) -> dict[Node, Any]:
     """The value of every node of the graph."""
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
-    values.update({node: _constant(value) for node, value in graph.constants.items()})
+    values.update({node: _constant(node, value) for node, value in graph.constants.items()})
     for node in graph.operations:
-        arguments = _read(node.args, values)
-        options = {k: _read(v, values) for k, v in node.kwargs.items() if k not in _PLACEMENT}
-        values[node] = _apply(node, arguments, options)
+        values[node] = _apply(node, values)
     return values
 
 
-def _apply(node: Node, arguments: Any, options: dict[str, Any]) -> Any:
-    if node.target is operator.getitem:
-        return _as_typed(node, arguments[0][arguments[1]])
-    lowering = TABLE.get(node.target)
+def _apply(node: Node, values: dict[Node, Any]) -> Any:
+    lowering = operator.getitem if node.target is operator.getitem else TABLE.get(node.target)
     if lowering is None:
-        return call_torch(node, arguments, options)
-    return _as_typed(node, lowering(*arguments, **options))
+        if torch.Tag.dynamic_output_shape in getattr(node.target, "tags", ()):
+            raise _shape_error(node)
+        return call_torch(node, values)
+    arguments = _read(node.args, values)
+    options = {key: _read(option, values) for key, option in node.kwargs.items() if key not in _PLACEMENT}
+    try:
+        return _as_typed(node, lowering(*arguments, **options))
+    except jax.errors.NonConcreteBooleanIndexError as error:
+        raise _shape_error(node) from error
+
+
+def _shape_error(node: Node) -> ProgramError:
+    return ProgramError(
+        f"The shape of what the PyTorch operation {node.target} gives depends on a random value. Along one "
+        "path every shape is fixed: keep all elements and use torch.where or a mask, or decide with an "
+        "ordinary `if` or a loop which elements there are."
+    )
 
 
 def _as_typed(node: Node, result: Any) -> Any:
@@ -46,11 +60,13 @@ def _as_typed(node: Node, result: Any) -> Any:
     return result if result.dtype == wanted else result.astype(wanted)
 
 
-def _constant(value: Any) -> Any:
+def _constant(node: Node, value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return as_jax(value)
+        # A known mask is kept out of JAX: what it selects has a shape that is known too.
+        masks = value.dtype is torch.bool and any(user.target in MASKED for user in node.users)
+        return as_numpy(value) if masks else as_jax(value)
     if isinstance(value, (tuple, list)):
-        return type(value)(_constant(part) for part in value)
+        return type(value)(_constant(node, part) for part in value)
     return value
 
 

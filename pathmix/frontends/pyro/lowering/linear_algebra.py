@@ -47,6 +47,11 @@ def _cholesky_inverse(factor: Any, upper: bool = False) -> Any:
     return _cholesky_solve(identity, factor, upper)
 
 
+def _inverse(a: Any, *, check_errors: bool = False) -> Any:
+    del check_errors
+    return jnp.linalg.inv(a), jnp.zeros(a.shape[:-2], int)
+
+
 def _solve(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> Any:
     """Also gives the factors that PyTorch returns beside the result; nothing reads them."""
     del check_errors
@@ -91,10 +96,7 @@ TABLE = {
     aten.triangular_solve.default: _triangular_solve,
     aten.cholesky_solve.default: _cholesky_solve,
     aten.cholesky_inverse.default: _cholesky_inverse,
-    aten.linalg_inv_ex.default: lambda a, *, check_errors=False: (
-        jnp.linalg.inv(a),
-        jnp.zeros(a.shape[:-2], int),
-    ),
+    aten.linalg_inv_ex.default: _inverse,
     aten._linalg_solve_ex.default: _solve,
     aten._linalg_slogdet.default: _slogdet,
     aten._linalg_det.default: lambda a: (jnp.linalg.det(a), a, jnp.zeros(a.shape[:-1], int)),

@@ -32,6 +32,20 @@ def _deviation(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool
     return _flat_at_zero(jnp.sqrt, _variance(x, dim, correction=correction, keepdim=keepdim))
 
 
+def _variance_and_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    mean = jnp.mean(x, axis=_axes(x, dim), keepdims=keepdim)
+    return _variance(x, dim, correction=correction, keepdim=keepdim), mean
+
+
+def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    axes = tuple(range(-len(shape), 0))
+    mean = jnp.mean(x, axis=axes, keepdims=True)
+    scale = jax.lax.rsqrt(jnp.var(x, axis=axes, keepdims=True) + eps)
+    result = (x - mean) * scale
+    result = result if weight is None else result * weight
+    return result if bias is None else result + bias, mean, scale
+
+
 def _flat_at_zero(function: Any, x: Any) -> Any:
     """A root, with derivative zero at zero instead of infinity."""
     return jnp.where(x == 0, 0.0, function(jnp.where(x == 0, 1.0, x)))
@@ -42,7 +56,7 @@ def _extreme(where: Any) -> Any:
         if x.ndim == 0:
             return x, jnp.zeros((), int)
         index = where(x, axis=dim, keepdims=True)
-        values = jnp.take_along_over(x, index, axis=dim)
+        values = jnp.take_along_axis(x, index, axis=dim)
         return (values, index) if keepdim else (jnp.squeeze(values, dim), jnp.squeeze(index, dim))
 
     return lowering
@@ -91,7 +105,47 @@ def _sort(x: Any, dim: int = -1, descending: bool = False, *, stable: Any = None
     if x.ndim == 0:
         return x, jnp.zeros((), int)
     order = jnp.argsort(x, axis=dim, descending=descending, stable=True)
-    return jnp.take_along_over(x, order, axis=dim), order
+    return jnp.take_along_axis(x, order, axis=dim), order
+
+
+def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    del sorted  # always
+    values, order = _sort(x, dim, largest)
+    if x.ndim == 0:
+        return values, order
+    return tuple(jax.lax.slice_in_dim(part, 0, k, axis=dim) for part in (values, order))
+
+
+def _distances(x: Any, y: Any, p: float, compute_mode: Any) -> Any:
+    """Between all rows of the one and all rows of the other."""
+    del compute_mode
+    return _norm(x[..., :, None, :] - y[..., None, :, :], p, [-1])
+
+
+def _rank(sequence: Any, x: Any, right: bool) -> Any:
+    """How many elements of a sorted sequence come before each."""
+    before = jnp.less_equal if right else jnp.less
+    return jnp.sum(before(sequence[..., None, :], x[..., None]), axis=-1)
+
+
+def _searchsorted(
+    sequence: Any,
+    x: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: Any = None,
+    sorter: Any = None,
+) -> Any:
+    del out_int32
+    if sorter is not None:
+        sequence = jnp.take_along_axis(sequence, sorter, axis=-1)
+    flat = x if sequence.ndim > 1 else jnp.ravel(x)
+    return jnp.reshape(_rank(sequence, flat, right or side == "right"), x.shape)
+
+
+def _bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    return _searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 
 TABLE = {
@@ -103,6 +157,8 @@ TABLE = {
     aten.prod.dim_int: _over(jnp.prod),
     aten.var.correction: _variance,
     aten.std.correction: _deviation,
+    aten.var_mean.correction: _variance_and_mean,
+    aten.native_layer_norm.default: _layer_norm,
     aten.logsumexp.default: _over(jsp.logsumexp),
     aten.max.default: jnp.max,
     aten.min.default: jnp.min,
@@ -124,6 +180,10 @@ TABLE = {
     aten._softmax.default: _softmax,
     aten._log_softmax.default: _log_softmax,
     aten.linalg_vector_norm.default: _norm,
+    aten._cdist_forward.default: _distances,
+    aten.searchsorted.Tensor: _searchsorted,
+    aten.bucketize.Tensor: _bucketize,
+    aten.topk.default: _topk,
     aten.sort.default: _sort,
     aten.sort.stable: _sort,
 }

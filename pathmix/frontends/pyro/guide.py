@@ -1,0 +1,92 @@
+"""A posterior as a Pyro guide: for `pyro.infer.Predictive`, `Trace_ELBO`, importance sampling, ..."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyro
+import torch
+from pyro import distributions as dist
+from pyro.poutine.messenger import Messenger
+from pyro.poutine.util import site_is_subsample
+
+from pathmix.errors import PathmixError
+from pathmix.frontends.pyro.sites import is_latent, marks_fixed
+
+if TYPE_CHECKING:
+    from pathmix.posterior import Posterior
+
+
+class PyroGuide:
+    """Draws from the posterior, as `pyro.sample` statements.
+
+    One call draws a path and the values of its sites, in the plates that the model puts them in. The
+    density of all of them together is that of an auxiliary site, `_pathmix_path`. Sites that the drawn
+    path does not have are auxiliary too, and zero, so that draws of different paths can be stacked.
+    """
+
+    def __init__(self, posterior: "Posterior") -> None:
+        self.posterior = posterior
+        self.model = posterior._program.model
+        self.shapes = {site.name: site.shape for fit in posterior._fits for site in fit.target.slp.sites}
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        seed = int(torch.randint(2**62, ()))  # so that pyro.set_rng_seed makes draws repeatable
+        position, values, log_q = self.posterior._draw_with_density(seed)
+        place = torch.tensor(position, dtype=torch.float64)  # its density takes this type
+        _auxiliary("_pathmix_path", dist.Delta(place, log_density=log_q))
+        with _PutIn(values) as put_in:
+            self.model(*args, **kwargs)
+        for name in self.shapes.keys() - put_in.done:
+            _auxiliary(name, dist.Delta(torch.zeros(self.shapes[name])).to_event())
+
+
+class _PutIn(Messenger):
+    """Gives latent sites their values, as point masses, and hides every other site."""
+
+    def __init__(self, values: dict[str, np.ndarray]) -> None:
+        super().__init__()
+        self.values = values
+        self.indices: dict[str, torch.Tensor] = {}
+        self.done: set[str] = set()
+
+    def __enter__(self) -> "_PutIn":
+        super().__enter__()
+        return self
+
+    def _pyro_sample(self, msg: Any) -> None:
+        if site_is_subsample(msg):
+            return
+        marks_fixed(msg)
+        if not is_latent(msg):
+            msg["stop"] = True
+            return
+        if msg["name"] not in self.values:
+            raise PathmixError(
+                f"With these arguments the model draws {msg['name']!r}, which the path of the guide's draw "
+                f"does not have; it has {sorted(self.values)}."
+            )
+        event_dim = msg["fn"].event_dim
+        value = self._in_plates(msg, _as_torch(self.values[msg["name"]]), event_dim)
+        msg["fn"] = dist.Delta(value, event_dim=event_dim)
+        msg["value"], msg["done"] = value, True
+        self.done.add(msg["name"])
+
+    def _pyro_post_sample(self, msg: Any) -> None:
+        if site_is_subsample(msg):
+            self.indices[msg["name"]] = msg["value"]
+
+    def _in_plates(self, msg: Any, value: torch.Tensor, event_dim: int) -> torch.Tensor:
+        """The part of a value that a minibatch of the model's plates asks for."""
+        for frame in msg["cond_indep_stack"]:
+            if frame.vectorized and frame.full_size != frame.size:
+                value = value.index_select(frame.dim - event_dim, self.indices[frame.name])
+        return value
+
+
+def _auxiliary(name: str, distribution: Any) -> None:
+    pyro.sample(name, distribution, infer={"is_auxiliary": True})
+
+
+def _as_torch(values: np.ndarray) -> torch.Tensor:
+    tensor = torch.as_tensor(np.array(values))
+    return tensor.to(torch.get_default_dtype()) if tensor.is_floating_point() else tensor

@@ -1,0 +1,127 @@
+"""What a Pyro user does with the result: tensors, and a guide for Pyro's own inference."""
+
+import numpy as np
+import pyro
+import pyro.distributions as dist
+import pytest
+import torch
+from pyro.infer import Predictive, Trace_ELBO
+
+import pathmix
+from tests import exact
+from tests.zoo import programs, pyro_programs
+
+
+def grouped(y):
+    """A latent value for each element of a plate; one of the paths has a scale as well."""
+    if pyro.sample("wide", dist.Bernoulli(0.5)) == 1:
+        scale = pyro.sample("scale", dist.Gamma(2.0, 2.0))
+    else:
+        scale = torch.tensor(1.0)
+    with pyro.plate("groups", 4):
+        effect = pyro.sample("effect", dist.Normal(0, scale))
+        pyro.sample("y", dist.Normal(effect, 1), obs=y)
+
+
+def subsampled(y):
+    shift = pyro.sample("shift", dist.Bernoulli(0.4))
+    offset = 2.0 if shift == 1 else 0.0
+    with pyro.plate("data", 4, subsample_size=2) as rows:
+        effect = pyro.sample("effect", dist.Normal(offset, 1))
+        pyro.sample("y", dist.Normal(effect, 1), obs=y[rows])
+
+
+GROUPS = torch.tensor([1.0, -1.5, 0.5, 2.0])
+MODELS = {
+    pyro_programs.two_branches: (torch.tensor(2.0),),
+    pyro_programs.spike_and_slab: (torch.tensor(1.5),),
+    grouped: (GROUPS,),
+    subsampled: (GROUPS,),
+}
+
+
+@pytest.fixture(scope="module")
+def posteriors():
+    return {model: exact.fit(model, *args, budget=8_000) for model, args in MODELS.items()}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_the_guide_has_the_elbo_of_the_posterior(model, posteriors):
+    posterior, count = posteriors[model], 400
+    pyro.set_rng_seed(1)
+    guide = posterior.as_pyro_guide()
+    losses = np.array([Trace_ELBO().loss(model, guide, *MODELS[model]) for _ in range(count)])
+    error = losses.std() / np.sqrt(count)
+    # The ELBO of the posterior is itself from 1,000 draws; five errors fail once in a million.
+    assert -losses.mean() == pytest.approx(posterior.elbo, abs=5 * error * np.sqrt(1 + count / 1_000) + 1e-4)
+
+
+def test_the_guide_predicts():
+    posterior = exact.fit(pyro_programs.two_branches, torch.tensor(2.0), budget=8_000)
+
+    def model():
+        return pyro_programs.two_branches(None)
+
+    pyro.set_rng_seed(0)
+    predict = Predictive(model, guide=_ignoring_arguments(posterior), num_samples=600, return_sites=["y"])
+    y = predict()["y"]
+    # z given y is N(±3, 1) updated by y ~ N(z, 2), and a new y adds variance 4 to it.
+    weights, means = np.array([0.917, 0.083]), np.array([3, -3]) + (2 - np.array([3, -3])) / 5
+    mean = weights @ means
+    deviation = np.sqrt(weights @ (means - mean) ** 2 + 0.8 + 4)
+    assert y.shape == (600,)
+    assert float(y.mean()) == pytest.approx(mean, abs=5 * deviation / np.sqrt(600))
+
+
+def _ignoring_arguments(posterior):
+    guide = posterior.as_pyro_guide()
+    return lambda: guide(torch.tensor(2.0))
+
+
+def test_the_guide_follows_pyros_seed(posteriors):
+    guide = posteriors[grouped].as_pyro_guide()
+
+    def draw():
+        pyro.set_rng_seed(3)
+        return pyro.poutine.trace(guide).get_trace(GROUPS).nodes["effect"]["value"]
+
+    assert torch.equal(draw(), draw())
+    assert draw().dtype == torch.get_default_dtype()
+
+
+def test_a_guide_is_for_pyro_models():
+    posterior = exact.fit(programs.one_path, 0.5, budget=100)
+    with pytest.raises(pathmix.errors.PathmixError, match="NumPyro model"):
+        posterior.as_pyro_guide()
+
+
+def test_draws_as_tensors(posteriors):
+    draws = posteriors[grouped].sample(0, 200)
+    tensors = draws.to_torch()
+    assert tensors["effect"].shape == (200, 4) and tensors["effect"].dtype == torch.get_default_dtype()
+    lacks = draws["wide"].data == 0
+    assert torch.equal(torch.isnan(tensors["scale"]), torch.as_tensor(lacks))
+    assert lacks.any() and not lacks.all()
+
+
+def test_whole_numbers_stay_whole_unless_some_are_missing():
+    draws = pathmix.draws.Draws(
+        {
+            "k": np.ma.MaskedArray(np.array([1, 2]), False),
+            "some": np.ma.MaskedArray(np.array([1, 2]), [False, True]),
+        },
+        np.zeros(2, int),
+    ).to_torch()
+    assert draws["k"].dtype == torch.int64
+    assert draws["some"].tolist()[0] == 1.0 and torch.isnan(draws["some"][1])
+
+
+def test_predictions_and_densities(posteriors):
+    posterior = posteriors[pyro_programs.two_branches]
+    y = posterior.predict(0, 500, torch.tensor(2.0))["y"]
+    assert y.shape == (500,) and abs(y.mean() - 2.4) < 0.6
+    inside = posterior.log_prob({"x": 1.0, "z2": torch.tensor(2.5)})
+    assert np.isfinite(inside)
+    assert posterior.log_prob({"x": -1.0, "z1": 2.5}) < inside
+    with pytest.raises(pathmix.errors.ValueLookupError, match="lack the site 'z1'"):
+        posterior.log_prob({"x": -1.0, "z2": 2.5})

@@ -1,0 +1,212 @@
+"""Every program of the zoo is the same in both libraries: paths, labels, densities, fits."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import jax
+import numpy as np
+import pytest
+
+from pathmix.discovery import Discovered, PriorDiscovery
+from pathmix.frontends.recognise import bind
+from pathmix.labels import label
+from pathmix.precision import engine_scope
+from pathmix.program import Limits
+from pathmix.region import read_region
+from pathmix.seeds import Seed
+from pathmix.training.functions import make_evaluate
+from tests import exact
+from tests.zoo import programs, pyro_programs
+
+NUMPYRO = {model.__name__: model for model in programs.PROGRAMS}
+PYRO = {model.__name__: model for model in pyro_programs.PROGRAMS}
+SAMPLES = 200
+COMMON = 0.05  # prior mass; a path that has it escapes 200 runs with probability 3.5e-5
+every_program = pytest.mark.parametrize("name", NUMPYRO)
+
+
+@cache
+def discovered(name):
+    """What is found in NumPyro's program and in Pyro's."""
+
+    def find(model, args):
+        return PriorDiscovery(SAMPLES).discover(bind(model, args), Seed.of(0), lambda slp, draws: None)
+
+    with engine_scope("float64"):
+        return (
+            find(NUMPYRO[name], programs.PROGRAMS[NUMPYRO[name]]),
+            find(PYRO[name], pyro_programs.PROGRAMS[PYRO[name]]),
+        )
+
+
+def shared_paths(name):
+    """The paths that both have, as NumPyro and as Pyro found them."""
+    left, right = ({path.slp.path: path for path in found.paths} for found in discovered(name))
+    return [(left[path], right[path]) for path in left if path in right]
+
+
+def rows(path, slp, count):
+    """Values of a path's draws, typed as another straight-line program has them."""
+    return [np.asarray(path.draws[site.name][:count], site.dtype) for site in slp.sites]
+
+
+def test_the_zoo_has_the_same_programs_in_both_libraries():
+    assert NUMPYRO.keys() == PYRO.keys()
+    assert len(NUMPYRO) >= 16
+
+
+@every_program
+def test_paths_are_the_same(name):
+    left, right = ({path.slp.path: path for path in found.paths} for found in discovered(name))
+    for path in left.keys() | right.keys():
+        masses = [found[path].prior_mass if path in found else 0.0 for found in (left, right)]
+        assert min(masses) > 0 or max(masses) <= COMMON, path
+        # Two counts of independent runs differ by more than five standard errors once in a million.
+        share = np.mean(masses)
+        assert abs(masses[0] - masses[1]) <= 5 * np.sqrt(2 * share * (1 - share) / SAMPLES), path
+
+
+@every_program
+def test_labels_and_regions_are_the_same(name):
+    for left, right in shared_paths(name):
+        with engine_scope("float64"):
+            regions = read_region(left.slp), read_region(right.slp)
+        assert label(left.slp, regions[0]) == label(right.slp, regions[1])
+        assert regions[0] == regions[1]
+
+
+@every_program
+def test_what_a_path_says_about_its_sites_is_the_same(name):
+    for left, right in shared_paths(name):
+        assert left.slp.plates == right.slp.plates
+        assert left.slp.observed == right.slp.observed
+        assert [name for name, _ in left.slp.deterministics] == [name for name, _ in right.slp.deterministics]
+        for one, other in zip(left.slp.sites, right.slp.sites, strict=True):
+            assert (one.name, one.shape, one.pinned) == (other.name, other.shape, other.pinned)
+            if one.pinned is None:
+                assert one.bounds == other.bounds
+
+
+@every_program
+def test_densities_are_the_same(name):
+    """Prior, likelihood and every condition; deterministic sites too."""
+    with engine_scope("float64"):
+        for left, right in shared_paths(name):
+            results = []
+            for slp in (left.slp, right.slp):
+                wanted = [*range(slp.FIRST_CONDITION + len(slp.path.decisions))]
+                graph = slp.graph.outputs([*wanted, *(slot for _, slot in slp.deterministics)])
+                values = rows(left, slp, 3)
+                evaluate = jax.jit(jax.vmap(graph, in_axes=(None, 0)))
+                results.append(evaluate(graph.consts, values))
+            for ours, theirs in zip(*results, strict=True):
+                np.testing.assert_allclose(theirs, ours, rtol=1e-10, atol=1e-10)
+
+
+@every_program
+def test_minibatch_densities_are_the_same(name):
+    with engine_scope("float64"):
+        for left, right in shared_paths(name):
+            if not left.slp.plates:
+                continue
+            chosen = [np.arange(plate.size)[-plate.subsample_size :] for plate in left.slp.plates]
+            results = []
+            for slp in (left.slp, right.slp):
+                values = [column[0] for column in rows(left, slp, 1)]
+                graph = slp.minibatch.outputs([slp.LOG_PRIOR, slp.LOG_LIKELIHOOD])
+                results.append(graph(graph.consts, [*values, *chosen]))
+            np.testing.assert_allclose(results[1], results[0], rtol=1e-10, atol=1e-10)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A discovery that is already made."""
+
+    found: Discovered
+    limits: Limits = Limits()
+
+    def discover(self, program, seed, on_path):
+        for path in self.found.paths:
+            on_path(path.slp, path.draws)
+        return self.found
+
+
+# A region of each kind, and every sort of statement.
+FITTED = [
+    "sum_branch",
+    "polynomial",
+    "tempered",
+    "soft_budget",
+    "minibatched",
+    "nested_supports",
+    "regression",
+]
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_the_same_draws_give_the_same_fit(name):
+    """From the same prior draws and seed, guides and ELBOs differ by rounding alone, trained or not.
+
+    Training steps carry a rounding error of 1e-16 on; that they blow it up a million times would be
+    strange.
+    """
+    pair = max(shared_paths(name), key=lambda pair: pair[0].prior_mass)
+    posteriors = []
+    for model, args, side in (
+        (NUMPYRO[name], programs.PROGRAMS[NUMPYRO[name]], 0),
+        (PYRO[name], pyro_programs.PROGRAMS[PYRO[name]], 1),
+    ):
+        slp = pair[side].slp
+        draws = dict(zip(slp.path.addresses, rows(pair[0], slp, None), strict=True))
+        path = replace(pair[0], slp=slp, draws=draws)
+        discovery = Known(replace(discovered(name)[0], paths=(path,)))
+        options = {"discovery": discovery, "budget": 200, "elbo_samples": 200}
+        posteriors.append(exact.fit(model, *args, **options))
+    left, right = posteriors
+    assert list(left.weights) == list(right.weights)
+    assert right.elbo == pytest.approx(left.elbo, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(right.paths[0].history, left.paths[0].history, rtol=1e-9, atol=1e-9)
+    draws = [posterior.sample(0, 20) for posterior in posteriors]
+    assert set(draws[0]) == set(draws[1])
+    for site in draws[0]:
+        np.testing.assert_allclose(draws[1][site].filled(0), draws[0][site].filled(0), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["two_branches", "spike_and_slab", "pinned_pairs"])
+def test_whole_runs_agree_within_their_errors(name):
+    """Runs with the same options and seed: random streams differ between libraries, so guides do.
+
+    An ELBO is a mean over draws, with the standard error of that mean, and falls short of the
+    log-evidence by the guide's KL, which for a nearly exact guide is half the variance of the
+    log-ratios. Five standard errors fail once in a million by chance.
+    """
+    samples = 4_096
+    posteriors = [
+        exact.fit(model, *args, budget=6_000, elbo_samples=samples, discovery=PriorDiscovery(SAMPLES))
+        for model, args in (
+            (NUMPYRO[name], programs.PROGRAMS[NUMPYRO[name]]),
+            (PYRO[name], pyro_programs.PROGRAMS[PYRO[name]]),
+        )
+    ]
+    left, right = (
+        {path.label: (path, fit) for path, fit in zip(p.paths, p._fits, strict=True)} for p in posteriors
+    )
+    assert left.keys() == right.keys()
+    tolerances = {text: _tolerance([left[text][1], right[text][1]], samples) for text in left}
+    worst = max(tolerances.values())
+    assert worst < 0.05
+    for text, tolerance in tolerances.items():
+        one, other = left[text][0], right[text][0]
+        assert abs(one.elbo - other.elbo) <= tolerance
+        # A weight is a ratio to the sum over all paths.
+        assert abs(np.log(one.weight) - np.log(other.weight)) <= tolerance + worst
+
+
+def _tolerance(fits, samples):
+    with engine_scope("float64"):
+        variances = [
+            np.var(fit._sampled("evaluate", make_evaluate, fit.elbo_seed.child(0), samples)[0])
+            for fit in fits
+            if fit.target.dim
+        ]
+    return 5 * np.sqrt(sum(variances) / samples) + max(variances, default=0.0) / 2 + 1e-9
