@@ -82,14 +82,13 @@ class _Search:
 
     def explain(self, seed: Seed, wanted: np.ndarray) -> None:
         """Find the path of every wanted run of a batch."""
-        for execution in self.program.frontend.explore(self.program, seed, wanted, needs=self._needs):
+        for execution in self.program.frontend.explore(self.program, seed, wanted, have=self._have):
             self.runs += execution.runs
             self._add(execution, seed, execution.followed & wanted)
 
-    def _needs(self, path: Path) -> int:
-        """Draws that would still help to initialise a path."""
-        have = sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
-        return max(0, _ENOUGH_DRAWS - have)
+    def _have(self, path: Path) -> int:
+        """Draws of a path so far."""
+        return sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
 
     def _add(self, execution: Execution, seed: Seed, followers: np.ndarray) -> None:
         path, count = execution.path, int(followers.sum())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathmix.posterior import Posterior
     from pathmix.program import Program
 
-Needs = Callable[[Path], int]
+Have = Callable[[Path], int]
 
 
 class Frontend(Protocol):
@@ -33,14 +33,14 @@ class Frontend(Protocol):
         given: Mapping[str, np.ndarray] | None = None,
         complete: bool = False,
         simulate: Collection[str] | None = None,
-        needs: Needs | None = None,
+        have: Have | None = None,
     ) -> Iterator[Execution]:
         """The path of every wanted run of a batch, one execution for each different path.
 
         `given` fixes latent sites (runs along the first axis); `complete` makes a latent site that is
         not among them an error. With `simulate`, observed sites are drawn instead of conditioned on,
-        and so are sites of these names that the present arguments leave unobserved. `needs` says how
-        many more draws of a path are of use.
+        and so are sites of these names that the present arguments leave unobserved. `have` says how
+        many draws of a path there are already; without it, no more than the runs themselves are wanted.
         """
         ...
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 import numpy as np
 
 from pathmix.execution import Execution
-from pathmix.frontends.base import Needs
+from pathmix.frontends.base import Have
 from pathmix.frontends.numpyro.record import record
 from pathmix.program import Program
 from pathmix.seeds import Seed
@@ -19,10 +19,10 @@ def explore(
     given: Mapping[str, np.ndarray] | None = None,
     complete: bool = False,
     simulate: Collection[str] | None = None,
-    needs: Needs | None = None,
+    have: Have | None = None,
 ) -> Iterator[Execution]:
-    """See `Frontend.explore`. A run gives draws for the whole batch, so there is no need to ask how many."""
-    del needs
+    """See `Frontend.explore`. One run gives draws for the whole batch, few or many."""
+    del have
     seeds, left = seed.batch(len(wanted)), wanted.copy()
     while np.any(left):
         leader = int(np.argmax(left))

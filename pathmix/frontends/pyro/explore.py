@@ -5,12 +5,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from pathmix.execution import Execution
-from pathmix.frontends.base import Needs
+from pathmix.frontends.base import Have
 from pathmix.frontends.pyro.record import LeftPath, Run, Wishes, record
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.path import Path
 from pathmix.program import Program
 from pathmix.seeds import Seed
+
+# A forced draw costs a whole run, and so many tell well enough where a guide should start.
+_ENOUGH_FORCED = 20
 
 _Runs = dict[int, Run]  # by the position of the seed in its batch
 
@@ -23,7 +26,7 @@ def explore(
     given: Mapping[str, np.ndarray] | None = None,
     complete: bool = False,
     simulate: Collection[str] | None = None,
-    needs: Needs | None = None,
+    have: Have | None = None,
 ) -> Iterator[Execution]:
     """See `Frontend.explore`."""
     words = seed.words(len(wanted))
@@ -34,12 +37,11 @@ def explore(
             run = record(program, int(words[position]), Wishes(own, complete, simulate))
             groups.setdefault(run.path, {})[int(position)] = run
     for path, followers in groups.items():
-        forced, tries = {}, 0
-        if needs is not None and path.pinned:
-            tries = min(needs(path) - len(followers), len(wanted) - len(followers))
-            others = [position for position in range(len(wanted)) if position not in followers]
-            forced = _forced(program, path, words, others[: max(tries, 0)])
-        yield _execution(followers, forced, len(wanted), len(followers) + max(tries, 0))
+        tries = 0 if have is None or not path.pinned else _ENOUGH_FORCED - have(path) - len(followers)
+        others = [position for position in range(len(wanted)) if position not in followers]
+        others = others[: max(tries, 0)]
+        forced = _forced(program, path, words, others)
+        yield _execution(followers, forced, len(wanted), len(followers) + len(others))
 
 
 def _forced(program: Program, path: Path, words: np.ndarray, positions: Sequence[int]) -> _Runs:

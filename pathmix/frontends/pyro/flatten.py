@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 from torch._C._functorch import _wrap_functional_tensor, is_functorch_wrapped_tensor, maybe_current_level
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functionalize
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import (
@@ -109,10 +111,17 @@ def flatten(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[to
             # An output that is an input, or a constant, still needs a node of its own.
             return [torch.clone(torch.as_tensor(output)) for output in function(*values)]
 
-    module = make_fx(functionalize(watched), decomposition_table=decompositions())(*inputs)
+    module = _operations(watched, inputs)
     if any(_writes(node) for node in module.graph.nodes):
         return _fold(*_without_writes(module, looks.seen, inputs))
     return _fold(module, looks.seen)
+
+
+def _operations(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> GraphModule:
+    # With a tracing context, shapes and types are noted in one fake mode; making one for each operation
+    # would double the time.
+    with tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):
+        return make_fx(functionalize(function), decomposition_table=decompositions())(*inputs)
 
 
 def _writes(node: Node) -> bool:
@@ -137,7 +146,7 @@ def _without_writes(
         with _Captured():
             return module(*values)
 
-    module = make_fx(functionalize(written), decomposition_table=decompositions())(*inputs)
+    module = _operations(written, inputs)
     nodes: Any = _output(module).args[0]
     _output(module).args = (nodes[: len(outputs)],)
     return module, [(node, where) for node, (_, where) in zip(nodes[len(outputs) :], seen, strict=True)]

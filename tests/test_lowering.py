@@ -1,0 +1,153 @@
+"""Every lowering against PyTorch: values, types, shapes and gradients."""
+
+import operator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyro.ops.special
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from pathmix.frontends.pyro.flatten import flatten
+from pathmix.frontends.pyro.lowering import TABLE
+from pathmix.frontends.pyro.lowering.interpret import interpret
+from tests.against_torch import double_precision, in_jax, in_torch
+from tests.lowering_examples import EXAMPLES, Known
+
+aten = torch.ops.aten
+
+
+# What of the results is determined: not memory that nothing was written to, factors that come
+# along, or the signs of eigenvectors. Complex numbers are read as pairs of floats.
+DETERMINED = {
+    aten.empty_like.default: torch.zeros_like,
+    aten.new_empty.default: torch.zeros_like,
+    aten.complex.default: torch.view_as_real,
+    aten.view_as_complex.default: torch.view_as_real,
+    aten.triangular_solve.default: lambda results: results[0],
+    aten._linalg_solve_ex.default: lambda results: results[0],
+    aten._linalg_slogdet.default: lambda results: results[:2],
+    aten._linalg_det.default: lambda results: results[0],
+    aten._linalg_eigh.default: lambda results: (results[0], results[1].square()),
+    aten.log_sigmoid_forward.default: lambda results: results[0],
+    aten.native_layer_norm.default: lambda results: results[0],
+}
+
+# Arguments that PyTorch cannot differentiate by, though it takes floats there.
+CONSTANT = {
+    aten.floor_divide.default: {0, 1},
+    aten.remainder.Scalar_Tensor: {1},
+    aten.copy.default: {0, 1},
+    aten.special_zeta.default: {0},
+    aten.igamma.default: {0},
+    aten.igammac.default: {0},
+}
+
+# An operation on symmetric matrices has its gradient along those.
+SYMMETRIC = {aten.linalg_cholesky_ex.default, aten.cholesky.default, aten._linalg_eigh.default}
+
+# So has one on triangular factors; what PyTorch says about the zeros has no meaning.
+TRIANGULAR = {aten.cholesky_solve.default, aten.cholesky_inverse.default}
+
+# PyTorch's own trigamma is good to nine digits.
+ROUGH = {aten.digamma.default, aten.polygamma.default}
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    with double_precision():
+        yield
+
+
+def as_function(op, examples):
+    """The results of all the calls as a function of the tensors in them."""
+    leaves, structure = pytree.tree_flatten(examples)
+    places = [place for place, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    constant = {id(args[i]) for args, _ in examples for i in CONSTANT.get(op, ())}
+
+    def function(*tensors):
+        filled = [leaf.tensor if isinstance(leaf, Known) else leaf for leaf in leaves]
+        for place, tensor in zip(places, tensors, strict=True):
+            filled[place] = tensor
+        results = [op(*args, **kwargs) for args, kwargs in pytree.tree_unflatten(filled, structure)]
+        return pytree.tree_leaves([DETERMINED.get(op, lambda r: r)(result) for result in results])
+
+    tensors = [leaves[place] for place in places]
+    return function, tensors, [t.is_floating_point() and id(t) not in constant for t in tensors]
+
+
+def test_every_lowering_has_examples():
+    assert set(EXAMPLES) == set(TABLE)
+
+
+@pytest.mark.parametrize("op", EXAMPLES, ids=str)
+def test_values_types_shapes_and_gradients(op):
+    function, tensors, smooth = as_function(op, EXAMPLES[op])
+    expected = in_torch(function, tensors, smooth)
+    graph = flatten(function, tensors)
+    assert op in {node.target for node in graph.operations}
+
+    found = in_jax(graph, tensors, smooth)
+    for value, wanted in zip(found.values, expected.values, strict=True):
+        assert value.shape == wanted.shape
+        assert value.dtype.kind == wanted.dtype.kind
+        np.testing.assert_allclose(value, wanted, rtol=1e-8 if op in ROUGH else 1e-11, atol=1e-13)
+    inputs = [tensor for tensor, s in zip(tensors, smooth, strict=True) if s]
+    for tensor, slope, wanted in zip(inputs, found.gradients, expected.gradients, strict=True):
+        if op in SYMMETRIC:
+            slope, wanted = (g + np.swapaxes(g, -1, -2) for g in (slope, wanted))
+        known = ~np.isnan(wanted) & (op not in TRIANGULAR or tensor.numpy() != 0)
+        np.testing.assert_allclose(
+            slope[known], wanted[known], rtol=1e-8 if op in ROUGH else 1e-10, atol=1e-12
+        )
+
+
+def test_transformations_of_a_graph():
+    """A density with in-place writes, under jit, vmap and grad at once."""
+    data = torch.linspace(-1, 1, 7)
+
+    def density(x, scale):
+        covariance = scale.exp() * torch.exp(-torch.cdist(data[:, None], data[:, None]))
+        covariance.view(-1)[::8] += 0.1
+        residual = data.sin() - x.mean()
+        return [-(residual @ torch.linalg.solve(covariance, residual)) - torch.logdet(covariance)]
+
+    graph = flatten(density, [torch.zeros(3), torch.zeros(())])
+    function = jax.grad(lambda x, scale: interpret(graph, [x, scale])[graph.outputs[0]], argnums=(0, 1))
+    batch = torch.linspace(-2, 2, 12).reshape(4, 3), torch.linspace(-1, 1, 4)
+    found = jax.jit(jax.vmap(function))(*(jnp.asarray(part.numpy()) for part in batch))
+    for i in range(4):
+        inputs = [part[i].clone().requires_grad_() for part in batch]
+        for slope, wanted in zip(found, torch.autograd.grad(density(*inputs), inputs), strict=True):
+            np.testing.assert_allclose(slope[i], wanted, rtol=1e-10)
+
+
+# Operations of many steps; some of them write into their own intermediate results.
+COMPOSITE = {
+    "one_hot": lambda x: torch.nn.functional.one_hot((x > 0).long(), 2),
+    "quantile": lambda x: torch.quantile(x, 0.3, dim=0),
+    "isclose": lambda x: torch.isclose(x, x + 1e-12),
+    "nanmean": lambda x: torch.nanmean(x, dim=1),
+    "layer_norm": lambda x: torch.nn.functional.layer_norm(x, [4]),
+    "hardtanh": torch.nn.functional.hardtanh,
+    "dist": lambda x: torch.dist(x, x.flip(0), p=3),
+    "einsum": lambda x: torch.einsum("ij,kj->ik", x, x.sin()),
+    "cross_entropy": lambda x: torch.nn.functional.cross_entropy(x, torch.tensor([0, 3, 2])),
+    "safe_log": lambda x: pyro.ops.special.safe_log(x.relu()),
+    "known mask": lambda x: x[torch.tensor([True, False, True])],
+    "eye": lambda x: (x[0, 0] * torch.eye(300)).logsumexp(0),
+    "tolist": lambda x: x * torch.tensor([2.0, 3.0]).tolist()[1],
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITE)
+def test_composite_operations(name):
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(3))
+    function = lambda x: [COMPOSITE[name](x)]  # noqa: E731
+    graph = flatten(function, [x])
+    assert {node.target for node in graph.operations} <= {*TABLE, operator.getitem}
+    expected, found = in_torch(function, [x], [True]), in_jax(graph, [x], [True])
+    for got, wanted in zip(found.values + found.gradients, expected.values + expected.gradients, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-13)

@@ -1,0 +1,176 @@
+"""Operations without a lowering: PyTorch is called back, or the program is refused."""
+
+import threading
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+from pathmix.errors import PathmixWarning, ProgramError
+from pathmix.frontends.pyro.flatten import flatten
+from pathmix.frontends.pyro.lowering import TABLE, callback
+from pathmix.frontends.pyro.lowering.interpret import interpret
+from tests.against_torch import double_precision, in_jax, in_torch
+
+aten = torch.ops.aten
+
+
+@pytest.fixture(autouse=True)
+def _double_precision():
+    with double_precision():
+        yield
+
+
+@pytest.fixture
+def _said_before(monkeypatch):
+    """The warning is not what is tested."""
+    monkeypatch.setattr(callback, "_named", set(FUNCTIONS))
+
+
+def exponential(x):
+    return [torch.linalg.matrix_exp(x / x.shape[-1]).sin().sum()]
+
+
+def running_maximum(x):
+    return [*torch.cummax(x, dim=0)]
+
+
+def peaks(x):
+    return [torch.cummax(x, dim=0).values.sin().sum()]
+
+
+def decomposition(x):
+    q, r = torch.linalg.qr(x)
+    return [q.square(), r.square(), (q @ r).sum()]
+
+
+# None of these has a lowering. One result, a float and a whole number, two floats.
+FUNCTIONS = {
+    aten.linalg_matrix_exp.default: exponential,
+    aten.cummax.default: running_maximum,
+    aten.linalg_qr.default: decomposition,
+}
+
+
+def matrix(size, seed=0):
+    return torch.randn(size, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def as_jax_function(function, example):
+    graph = flatten(function, [example])
+    return lambda x: interpret(graph, [x])[graph.outputs[0]]
+
+
+def slope(function, x):
+    x = x.clone().requires_grad_()
+    return torch.autograd.grad(function(x)[0], x)[0].numpy()
+
+
+@pytest.mark.usefixtures("_said_before")
+@pytest.mark.parametrize("op", FUNCTIONS, ids=str)
+def test_values_and_gradients_are_those_of_torch(op):
+    x = matrix(4)
+    graph = flatten(FUNCTIONS[op], [x])
+    assert op not in TABLE
+    assert op in {node.target for node in graph.operations}
+    expected, found = in_torch(FUNCTIONS[op], [x], [True]), in_jax(graph, [x], [True])
+    for got, wanted in zip(found.values + found.gradients, expected.values + expected.gradients, strict=True):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.usefixtures("_said_before")
+@pytest.mark.parametrize("size", [1, 3, 300])
+def test_it_works_in_every_transformation(size):
+    """Arrays of 300 x 300 are no longer handed over in the thread that asks."""
+    matrices = [matrix(size, seed) for seed in range(3)]
+    wanted = np.stack([slope(peaks, x) for x in matrices])
+    batch = jnp.asarray(torch.stack(matrices).numpy())
+    function = as_jax_function(peaks, matrices[0])
+    gradient = jax.grad(function)
+
+    np.testing.assert_allclose(function(batch[0]), peaks(matrices[0])[0], rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(gradient)(batch[0]), wanted[0], rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(jax.jit(jax.vmap(gradient))(batch), wanted, rtol=1e-9, atol=1e-14)
+    _, scanned = jax.jit(lambda b: jax.lax.scan(lambda carry, x: (carry, gradient(x)), 0.0, b))(batch)
+    np.testing.assert_allclose(scanned, wanted, rtol=1e-9, atol=1e-14)
+    closed = jax.make_jaxpr(gradient)(batch[0])  # as the engine keeps it
+    (kept,) = jax.jit(lambda x: jax.core.eval_jaxpr(closed.jaxpr, closed.consts, x))(batch[0])
+    np.testing.assert_allclose(kept, wanted[0], rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.usefixtures("_said_before")
+@pytest.mark.parametrize("size", [3, 300])
+def test_threads_do_not_wait_for_each_other(size):
+    x = matrix(size)
+    wanted = slope(peaks, x)
+    gradient = jax.grad(as_jax_function(peaks, x))
+    found = {}
+
+    def train(thread):
+        with jax.enable_x64(True):
+            descent = lambda x, _: (x - 0.0 * gradient(x), gradient(x))  # noqa: E731
+            start = jnp.asarray(x.numpy())
+            found[thread] = np.asarray(jax.jit(lambda s: jax.lax.scan(descent, s, length=4))(start)[1][-1])
+
+    threads = [threading.Thread(target=train, args=(thread,), daemon=True) for thread in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert sorted(found) == [0, 1, 2]
+    for gradient_found in found.values():
+        np.testing.assert_allclose(gradient_found, wanted, rtol=1e-9, atol=1e-14)
+
+
+def test_one_warning_for_each_operation(monkeypatch):
+    """However often it occurs: twice in a graph, in several graphs, traced several times, in threads."""
+    monkeypatch.setattr(callback, "_named", set())
+    x = matrix(2)
+    once = as_jax_function(exponential, x)
+    twice = as_jax_function(lambda x: [torch.linalg.matrix_exp(torch.linalg.matrix_exp(x)).sum()], x)
+    other = as_jax_function(running_maximum, x)
+    array = jnp.asarray(x.numpy())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for function in (once, twice, other, once):
+            jax.jit(jax.grad(lambda x, f=function: f(x).sum()))(array)
+    assert [warning.category for warning in caught] == [PathmixWarning, PathmixWarning]
+    assert [str(warning.message).split()[3] for warning in caught] == [
+        "aten.linalg_matrix_exp.default",
+        "aten.cummax.default",
+    ]
+
+
+def test_an_operation_taken_out_of_the_table_still_works(monkeypatch):
+    """With options of PyTorch's own types, and a scalar among its arguments."""
+    monkeypatch.setattr(callback, "_named", {aten.sum.dim_IntList, aten.mul.Tensor, aten._to_copy.default})
+    function = lambda x: [(x * (x > 0).to(torch.float32)).sum([0], dtype=torch.float64)]  # noqa: E731
+    x = matrix(3)
+    graph = flatten(function, [x])
+    for op in (aten.sum.dim_IntList, aten.mul.Tensor, aten._to_copy.default):
+        assert op in {node.target for node in graph.operations}
+        monkeypatch.delitem(TABLE, op)
+    expected, found = in_torch(function, [x], [True]), in_jax(graph, [x], [True])
+    np.testing.assert_allclose(found.values[0], expected.values[0], rtol=1e-14)
+    np.testing.assert_allclose(found.gradients[0], expected.gradients[0], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        (aten.nonzero.default, lambda x: [torch.nonzero(x > 0).sum()]),
+        (aten._unique2.default, lambda x: [torch.unique(x).sum()]),
+        (aten.masked_select.default, lambda x: [torch.masked_select(x, x > 0).sum()]),
+        (aten.index.Tensor, lambda x: [x[x > 0].sum()]),
+        (aten.index.Tensor, lambda x: [torch.zeros_like(x).index_put_((x > 0,), x[x > 0])]),
+        (aten.repeat_interleave.Tensor, lambda x: [x[0].repeat_interleave((x[0] > 0).long()).sum()]),
+    ],
+)
+def test_a_shape_that_depends_on_a_random_value_is_refused(op, function):
+    graph = flatten(function, [matrix(3)])
+    with pytest.raises(ProgramError, match=rf"{op}.* depends on a random value"):
+        jax.jit(lambda x: interpret(graph, [x])[graph.outputs[0]])(jnp.asarray(matrix(3).numpy()))
