@@ -11,11 +11,9 @@ import torch
 from pathmix.frontends.pyro.lowering.interpret import interpret
 
 # Compiling is most of the time of these tests.
-FAST_TO_COMPILE = {
-    "xla_backend_optimization_level": "0",
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
+FAST_TO_COMPILE: dict = {"xla_backend_optimization_level": "0", "xla_cpu_parallel_codegen_split_count": 1}
+if jax.__version_info__ < (0, 11):
+    FAST_TO_COMPILE["xla_cpu_use_fusion_emitters"] = False
 
 
 @dataclass(frozen=True)

@@ -151,3 +151,19 @@ def test_composite_operations(name):
     expected, found = in_torch(function, [x], [True]), in_jax(graph, [x], [True])
     for got, wanted in zip(found.values + found.gradients, expected.values + expected.gradients, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-10, atol=1e-13)
+
+
+def test_no_grad_stops_gradients_as_in_torch():
+    def function(x):
+        with torch.no_grad():
+            largest, shifted = x.max(), x.clone()
+            shifted += 1
+        return [((x - largest) ** 2 * shifted).sum()]
+
+    x = torch.tensor([1.0, 2.0, 4.0])
+    with torch.no_grad():  # where the user calls from does not matter
+        graph = flatten(function, [x])
+    gradient = jax.grad(lambda value: interpret(graph, [value])[graph.outputs[0]])(jnp.asarray(x.numpy()))
+    variable = x.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(function(variable)[0], variable)
+    np.testing.assert_allclose(gradient, expected)

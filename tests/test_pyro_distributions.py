@@ -141,10 +141,10 @@ EXAMPLES = {
     "Cauchy": [of(dist.Cauchy, 0.2, v(1.3, 0.4), at=v(-1.0, 2.0))],
     "Chi2": [of(dist.Chi2, v(1.3, 4.0), at=v(0.7, 2.0))],
     "CoalescentTimes": [
-        counts(lambda rate: dist.CoalescentTimes(v(0.0, 1.0, 2.0, 0.5), rate), 0.7, at=v(-2.0, -1.5, -0.3))
+        of(lambda rate: dist.CoalescentTimes(v(0.0, 1.0, 2.0, 0.5), rate), 0.7, at=v(-2.0, -1.5, -0.3))
     ],
     "CoalescentTimesWithRate": [
-        counts(
+        of(
             lambda rate: dist.CoalescentTimesWithRate(v(0.0, 1.0, 2.0, 0.5), rate),
             v(0.7, 0.9, 1.1),
             at=v(-2.0, -1.5, 0.3),

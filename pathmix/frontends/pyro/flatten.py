@@ -56,8 +56,9 @@ class _Looks(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is not _LOOK:
+            options = {n: None if n == "generator" else option for n, option in (kwargs or {}).items()}
             with torch._C.DisableTorchFunction():  # what the program called has been through it
-                return func(*args, **(kwargs or {}))
+                return func(*args, **options)
         with disable_proxy_modes_tracing():
             value = func(*args)
         mode: Any = get_proxy_mode()
@@ -88,7 +89,10 @@ class _Captured(TorchFunctionMode):
             plain = func(*args)
             if not isinstance(plain, torch.Tensor):  # requires_grad and the like, which wrapping changes
                 return plain
-        return func(*functional[0], **functional[1])
+        result = func(*functional[0], **functional[1])
+        if torch.is_grad_enabled():
+            return result
+        return tree_map_only(torch.Tensor, torch.Tensor.detach, result)  # as torch.no_grad() means it
 
     def _functional(self, tensor: torch.Tensor) -> torch.Tensor:
         if is_functorch_wrapped_tensor(tensor):
@@ -120,7 +124,7 @@ def flatten(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[to
 def _operations(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> GraphModule:
     # With a tracing context, shapes and types are noted in one fake mode; making one for each operation
     # would double the time.
-    with tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):
+    with torch.enable_grad(), tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):
         return make_fx(functionalize(function), decomposition_table=decompositions())(*inputs)
 
 
