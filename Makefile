@@ -18,7 +18,7 @@ lint: .venv/installed
 	$(BIN)/pyright
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

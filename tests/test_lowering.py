@@ -167,3 +167,11 @@ def test_no_grad_stops_gradients_as_in_torch():
     variable = x.clone().requires_grad_()
     (expected,) = torch.autograd.grad(function(variable)[0], variable)
     np.testing.assert_allclose(gradient, expected)
+
+
+def test_what_pytorch_compares_by_itself_is_noticed():
+    def function(x, y):
+        return [x + 1.0 if aten.equal(x, y) else x]
+
+    graph = flatten(function, [torch.tensor(1.0), torch.tensor(2.0)])
+    assert {node for node, _ in graph.looked_at} == set(graph.inputs)

@@ -31,7 +31,8 @@ from pathmix.frontends.pyro.functions import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
 from pathmix.frontends.source import Source, caller
 
-_LOOK = torch.ops.aten._local_scalar_dense.default
+# Operations whose result is not a tensor: PyTorch looks at the values.
+_LOOKS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default}
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,16 +56,15 @@ class _Looks(TorchDispatchMode):
         super().__init__()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is not _LOOK:
+        if func not in _LOOKS:
             options = {n: None if n == "generator" else option for n, option in (kwargs or {}).items()}
             with torch._C.DisableTorchFunction():  # what the program called has been through it
                 return func(*args, **options)
         with disable_proxy_modes_tracing():
             value = func(*args)
         mode: Any = get_proxy_mode()
-        slot: Any = get_proxy_slot(args[0], mode.tracer, default=None)
-        if slot is not None:
-            self.seen.append((slot.proxy.node, caller()))
+        slots: list[Any] = [get_proxy_slot(tensor, mode.tracer, default=None) for tensor in args]
+        self.seen += [(slot.proxy.node, caller()) for slot in slots if slot is not None]
         return value
 
 

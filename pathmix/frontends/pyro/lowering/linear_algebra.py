@@ -15,7 +15,7 @@ def _addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 
 def _cholesky(x: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
     del check_errors
-    factor = jnp.linalg.cholesky(x, upper=upper, symmetrize_input=False)
+    factor = jnp.linalg.cholesky(x, upper=upper, symmetrize_input=True)  # so is PyTorch's gradient
     return factor, jnp.zeros(x.shape[:-2], int)
 
 
