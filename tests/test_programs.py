@@ -52,20 +52,6 @@ def test_paths_partition_the_prior(model):
         assert all(len(values) >= 1 for values in path.draws.values())
 
 
-@pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)
-def test_whole_runs(model):
-    posterior = exact.fit(model, *PROGRAMS[model], budget=3_000, discovery=PriorDiscovery(200))
-    assert sum(posterior.weights.values()) == pytest.approx(1.0)
-    assert len(posterior.weights) == len(posterior.paths)
-    assert all(path.status.usable for path in posterior.paths), [p.message for p in posterior.paths]
-    draws = posterior.sample(1, 50)
-    for index, path in enumerate(posterior.paths):
-        rows = draws.path == index
-        for name in path.addresses if rows.any() else ():
-            assert not np.any(np.ma.getmaskarray(draws[name])[rows])
-    assert np.isfinite(posterior.elbo)
-
-
 def test_a_branch_that_changes_no_address():
     posterior = exact.fit(programs.same_addresses, 1.0)
     assert posterior.weights.keys() == {"x < 0.5", "x >= 0.5"}

@@ -187,6 +187,8 @@ def test_a_grammar_of_gaussian_process_kernels():
     addresses = [path.slp.path.addresses for path in paths]
     assert ("k.kind", "noise", "variance") in addresses
     assert any("kern0.variance" in names and "kern1.variance" in names for names in addresses)
+    posterior = exact.fit(gaussian_process, x, torch.sin(5 * x), budget=60, discovery=PriorDiscovery(3))
+    assert all(path.status.usable for path in posterior.paths), [path.message for path in posterior.paths]
 
 
 def test_a_gaussian_process_model_of_pyros_own():
@@ -223,6 +225,25 @@ def test_the_infinite_gaussian_mixture_in_100_dimensions():
     y = torch.arange(500.0).reshape(5, 100).cos()
     paths = densities_are_pyros(infinite_mixture, y, most=4)
     assert {len(path.slp.sites) - 1 for path in paths} >= {1, 2, 3}
+    posterior = exact.fit(infinite_mixture, y, budget=60, discovery=PriorDiscovery(4))
+    assert all(path.status.usable for path in posterior.paths), [path.message for path in posterior.paths]
+
+
+def test_data_are_arguments_and_what_depends_on_no_site_is_computed_once():
+    def model(x, y):
+        gram = torch.linalg.cholesky(x @ x.T + torch.eye(3))
+        w = pyro.sample("w", dist.Normal(torch.zeros(3), 1).to_event(1))
+        pyro.sample("y", dist.Normal(gram @ w, 1).to_event(1), obs=y)
+
+    def graph(x, y):
+        (path,) = discovered(model, x, y, samples=2)
+        return path.slp.graph
+
+    y = torch.tensor([0.1, 0.2, 0.3])
+    one, other = graph(torch.ones(3, 2), y), graph(torch.rand(3, 2), 2 * y)
+    assert one.structure == other.structure  # so both share their executables
+    assert any(np.array_equal(const, y) for const in one.consts)
+    assert "cholesky" not in str(one.jaxpr) and str(one.jaxpr).count("dot_general") == 1
 
 
 def test_a_while_loop_on_tensors():
