@@ -7,7 +7,6 @@ explains all seeds that share a path, and no path is compiled to find out.
 """
 
 import re
-import time
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -17,12 +16,7 @@ import numpy as np
 from jax.core import Tracer
 from numpyro.primitives import Messenger
 
-from pathmix.errors import (
-    DuplicateSiteError,
-    ProgramError,
-    RunawayProgramError,
-    ValueLookupError,
-)
+from pathmix.errors import ProgramError, ValueLookupError
 from pathmix.execution import Execution
 from pathmix.frontends.decisions import agree, as_tuples, seen
 from pathmix.frontends.numpyro.scope import frontend_scope
@@ -34,6 +28,7 @@ from pathmix.frontends.numpyro.sites import (
     marks_fixed,
 )
 from pathmix.frontends.routing import routed
+from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.source import Source, caller, raised_at
 from pathmix.frontends.statements import only
 from pathmix.path import Decision, DecisionKind, Path
@@ -70,10 +65,7 @@ def record(
         try:
             jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in (given or {}).items()})
         except RecursionError as error:
-            raise RunawayProgramError(
-                f"The program recursed too deeply after {len(recorder.addresses)} sites"
-                f"{recorder.last_site()}. Make deep recursion improbable under the prior, or bound it."
-            ) from error
+            raise recorder.log.too_deep() from error
         except (jax.errors.ConcretizationTypeError, TypeError) as error:
             if "racer" in str(error) or "raced" in str(error):
                 error.add_note(
@@ -92,13 +84,12 @@ class _Recorder(Messenger):
         self, program: Program, size: int, leader: int, *, complete: bool, simulate: Collection[str] | None
     ) -> None:
         super().__init__()
-        self.limits = program.limits
+        self.log = SiteLog(program.limits)
         self.size, self.leader = size, leader
         self.complete, self.simulate = complete, simulate
         self.addresses: list[str] = []
         self.decisions: list[Decision] = []
         self.sources: list[Source] = []
-        self.site_sources: dict[str, Source] = {}
         self.pinned: list[tuple[str, Any]] = []
         self.values: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
@@ -109,7 +100,6 @@ class _Recorder(Messenger):
         self.trace = getattr(keys[0], "_trace")
         self.keys = list(keys)
         self.given = given
-        self.started = time.monotonic()
 
     # The observer of decisions.
 
@@ -117,7 +107,7 @@ class _Recorder(Messenger):
         return tracer._trace is self.trace
 
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
-        self._check_limits()
+        self.log.check_limits()
         values = self._concrete(tracer)
         decision = seen(values[self.leader], kind)
         agreeing = agree(values, decision)
@@ -134,11 +124,11 @@ class _Recorder(Messenger):
         if msg["type"] == "control_flow":
             self._give_key(msg)
         if msg["type"] == "deterministic":
-            self._check_name(msg["name"])
+            self._note(msg["name"])
         if msg["type"] != "sample":
             return
-        self._check_name(msg["name"])
-        self._check_limits()
+        self._note(msg["name"])
+        self.log.check_limits()
         marks_fixed(msg)
         if self.simulate is not None and (is_observation(msg) or msg["name"] in self.simulate):
             self._unobserve(msg)
@@ -215,39 +205,8 @@ class _Recorder(Messenger):
         value = np.asarray(value)
         return np.broadcast_to(value, (self.size, *value.shape))
 
-    def _check_name(self, name: str) -> None:
-        if _TRACED.search(name):
-            raise ProgramError(
-                f"The site name {name!r} at {caller()} is built from a random value. "
-                "Turn the value into a number first: f'x_{int(k)}'."
-            )
-        source = caller()
-        if name in self.site_sources:
-            raise DuplicateSiteError(
-                f"Two sites are called {name!r}: one at {self.site_sources[name]}, one at {source}. "
-                "Give each site of a run its own name, for example with a loop counter: f'x_{i}'."
-            )
-        self.site_sources[name] = source
-
-    def _check_limits(self) -> None:
-        if len(self.site_sources) > self.limits.max_sites:
-            raise RunawayProgramError(
-                f"One run drew more than max_sites={self.limits.max_sites} sites"
-                f"{self.last_site()}. Does the program end? If so, raise max_sites in the discovery."
-            )
-        elapsed = time.monotonic() - self.started
-        if elapsed > self.limits.max_seconds:
-            raise RunawayProgramError(
-                f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s and "
-                f"{len(self.site_sources)} sites so far{self.last_site()}. "
-                "Does the program end? If so, raise max_seconds in the discovery."
-            )
-
-    def last_site(self) -> str:
-        if not self.site_sources:
-            return ""
-        name, source = list(self.site_sources.items())[-1]
-        return f" (the last one is {name!r} at {source})"
+    def _note(self, name: str) -> None:
+        self.log.add(name, is_random=_TRACED.search(name) is not None)
 
     def execution(self) -> Execution:
         # Not even a NaN takes the leader off its own path.
@@ -256,7 +215,7 @@ class _Recorder(Messenger):
         return Execution(
             path=path,
             sources=tuple(self.sources),
-            site_sources=self.site_sources,
+            site_sources=self.log.sources(),
             values=self.values,
             followed=self.followed,
             inside=self.inside,

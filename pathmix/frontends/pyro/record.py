@@ -4,7 +4,6 @@ The program runs as it is, one seed at a time. Every value that Python looks at 
 be it random or not: only the replay can tell, and drops those that are not.
 """
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,18 +14,13 @@ import torch
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 
-from pathmix.errors import (
-    DuplicateSiteError,
-    ProgramError,
-    RunawayProgramError,
-    UnsupportedSiteError,
-    ValueLookupError,
-)
+from pathmix.errors import UnsupportedSiteError, ValueLookupError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.sites import is_discrete, is_latent, is_observation, marks_fixed
+from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.source import Place, caller, calling_place
 from pathmix.frontends.statements import only
 from pathmix.path import Decision, DecisionKind, Path
@@ -67,10 +61,7 @@ def record(program: Program, word: int, wishes: Wishes, follow: Path | None = No
         try:
             program()
         except RecursionError as error:
-            raise RunawayProgramError(
-                f"The program recursed too deeply after {len(recorder.addresses)} sites"
-                f"{recorder.last_site()}. Make deep recursion improbable under the prior, or bound it."
-            ) from error
+            raise recorder.log.too_deep() from error
     return recorder.run()
 
 
@@ -85,17 +76,16 @@ class _Recorder(Messenger):
         self.addresses: list[str] = []
         self.decisions: list[Decision] = []
         self.places: list[Place] = []
-        self.site_places: dict[str, Place] = {}
+        self.log = SiteLog(program.limits)
         self.pinned: list[tuple[str, Any]] = []
         self.values: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
-        self.started = time.monotonic()
         self._reseed()
 
     # The observer of decisions.
 
     def decide(self, tensor: torch.Tensor, kind: DecisionKind) -> Any:
-        self._check_limits()
+        self.log.check_limits()
         decision = seen(as_numpy(tensor), kind)
         position = len(self.decisions)
         if self.follow is not None and self.follow.decisions[position : position + 1] != (decision,):
@@ -115,8 +105,8 @@ class _Recorder(Messenger):
                 self._sample(msg)
 
     def _sample(self, msg: Any) -> None:
-        self._check_name(msg["name"])
-        self._check_limits()
+        self.log.add(msg["name"], is_random="tensor(" in msg["name"])
+        self.log.check_limits()
         marks_fixed(msg)
         simulate = self.wishes.simulate
         if simulate is not None and (is_observation(msg) or msg["name"] in simulate):
@@ -171,23 +161,8 @@ class _Recorder(Messenger):
 
     def _reseed(self) -> None:
         """A seed for each site, so that draws do not depend on how many numbers earlier ones took."""
-        position = len(self.site_places) + 1
+        position = len(self.log) + 1
         torch.default_generator.manual_seed((self.word + position * _SPREAD) % _WORD)
-
-    def _check_name(self, name: str) -> None:
-        if "tensor(" in name:
-            raise ProgramError(
-                f"The site name {name!r} at {caller()} is built from a random value. "
-                "Turn the value into a number first: f'x_{int(k)}'."
-            )
-        place = calling_place()
-        if name in self.site_places:
-            raise DuplicateSiteError(
-                f"Two sites are called {name!r}: one at {self.site_places[name].source()}, one at "
-                f"{place.source()}. Give each site of a run its own name, for example with a loop counter: "
-                "f'x_{i}'."
-            )
-        self.site_places[name] = place
 
     def _check_distribution(self, msg: Any) -> None:
         if not hasattr(msg["fn"], "log_prob") or not hasattr(msg["fn"], "support"):
@@ -196,32 +171,11 @@ class _Recorder(Messenger):
                 "distribution: it has no density."
             )
 
-    def _check_limits(self) -> None:
-        limits = self.program.limits
-        if len(self.site_places) > limits.max_sites:
-            raise RunawayProgramError(
-                f"One run drew more than max_sites={limits.max_sites} sites"
-                f"{self.last_site()}. Does the program end? If so, raise max_sites in the discovery."
-            )
-        elapsed = time.monotonic() - self.started
-        if elapsed > limits.max_seconds:
-            raise RunawayProgramError(
-                f"One run took longer than max_seconds={limits.max_seconds:g}: {elapsed:.1f} s and "
-                f"{len(self.site_places)} sites so far{self.last_site()}. "
-                "Does the program end? If so, raise max_seconds in the discovery."
-            )
-
-    def last_site(self) -> str:
-        if not self.site_places:
-            return ""
-        name, place = list(self.site_places.items())[-1]
-        return f" (the last one is {name!r} at {place.source()})"
-
     def run(self) -> Run:
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
         if self.follow is not None and path != self.follow:
             raise LeftPath
-        return Run(path, tuple(self.places), self.site_places, self.values, self.observed)
+        return Run(path, tuple(self.places), self.log.places, self.values, self.observed)
 
 
 def keep_initial_value(program: Program, msg: Any) -> None:

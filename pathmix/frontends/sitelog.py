@@ -1,0 +1,64 @@
+"""The sites of one run so far, and the limits on it."""
+
+import time
+
+from pathmix.errors import DuplicateSiteError, ProgramError, RunawayProgramError
+from pathmix.frontends.source import Place, Source, calling_place
+from pathmix.program import Limits
+
+
+class SiteLog:
+    """Knows where each site was drawn; complains of names drawn twice, and of runs without end."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.places: dict[str, Place] = {}
+        self.started = time.monotonic()
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def add(self, name: str, *, is_random: bool) -> None:
+        """Note a site; `is_random` says that its name was made from a random value."""
+        place = calling_place()
+        if is_random:
+            raise ProgramError(
+                f"The site name {name!r} at {place.source()} is built from a random value. "
+                "Turn the value into a number first: f'x_{int(k)}'."
+            )
+        if name in self.places:
+            raise DuplicateSiteError(
+                f"Two sites are called {name!r}: one at {self.places[name].source()}, one at "
+                f"{place.source()}. Give each site of a run its own name, for example with a loop counter: "
+                "f'x_{i}'."
+            )
+        self.places[name] = place
+
+    def check_limits(self) -> None:
+        if len(self) > self.limits.max_sites:
+            raise RunawayProgramError(
+                f"One run drew more than max_sites={self.limits.max_sites} sites{self._last()}. "
+                "Does the program end? If so, raise max_sites in the discovery."
+            )
+        elapsed = time.monotonic() - self.started
+        if elapsed > self.limits.max_seconds:
+            raise RunawayProgramError(
+                f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s and "
+                f"{len(self)} sites so far{self._last()}. "
+                "Does the program end? If so, raise max_seconds in the discovery."
+            )
+
+    def too_deep(self) -> RunawayProgramError:
+        return RunawayProgramError(
+            f"The program recursed too deeply after {len(self)} sites{self._last()}. "
+            "Make deep recursion improbable under the prior, or bound it."
+        )
+
+    def sources(self) -> dict[str, Source]:
+        return {name: place.source() for name, place in self.places.items()}
+
+    def _last(self) -> str:
+        if not self.places:
+            return ""
+        name, place = list(self.places.items())[-1]
+        return f" (the last one is {name!r} at {place.source()})"
