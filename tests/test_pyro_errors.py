@@ -373,3 +373,12 @@ def test_without_pyro_installed(missing):
     first, second = out.stdout.strip().splitlines()
     assert first == "['always']"
     assert f"needs {missing}" in second and "pip install 'pathmix[pyro]'" in second
+
+
+@pytest.mark.parametrize("transform", [torch.vmap, torch.func.grad])
+def test_a_site_inside_a_transformed_function(transform):
+    def model():
+        transform(lambda x: x.sum() + pyro.sample("inner", dist.Normal(0, 1)))(torch.ones(2))
+
+    with pytest.raises(errors.ProgramError, match=r"'inner' at test_pyro_errors.py:\d+ inside a function"):
+        run(model)

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
+from torch._C._functorch import maybe_current_level
 
-from pathmix.errors import UnsupportedSiteError, ValueLookupError
+from pathmix.errors import ProgramError, UnsupportedSiteError, ValueLookupError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
@@ -107,6 +108,11 @@ class _Recorder(Messenger):
     def _sample(self, msg: Any) -> None:
         self.log.add(msg["name"], is_random="tensor(" in msg["name"])
         self.log.check_limits()
+        if maybe_current_level() is not None:
+            raise ProgramError(
+                f"The program draws the site {msg['name']!r} at {caller()} inside a function that PyTorch "
+                "transforms (vmap, grad, ...). Draw sites outside it, or in a pyro.plate."
+            )
         marks_fixed(msg)
         simulate = self.wishes.simulate
         if simulate is not None and (is_observation(msg) or msg["name"] in simulate):
