@@ -56,26 +56,17 @@ def test_the_guide_has_the_elbo_of_the_posterior(model, posteriors):
     assert -losses.mean() == pytest.approx(posterior.elbo, abs=5 * error * np.sqrt(1 + count / 1_000) + 1e-4)
 
 
-def test_the_guide_predicts():
-    posterior = exact.fit(pyro_programs.two_branches, torch.tensor(2.0), budget=8_000)
-
-    def model():
-        return pyro_programs.two_branches(None)
-
+def test_the_guide_predicts(posteriors):
+    model = pyro_programs.two_branches
+    guide = posteriors[model].as_pyro_guide()
     pyro.set_rng_seed(0)
-    predict = Predictive(model, guide=_ignoring_arguments(posterior), num_samples=600, return_sites=["y"])
-    y = predict()["y"]
+    y = Predictive(model, guide=guide, num_samples=600, return_sites=["y"])(None)["y"]
     # z given y is N(±3, 1) updated by y ~ N(z, 2), and a new y adds variance 4 to it.
     weights, means = np.array([0.917, 0.083]), np.array([3, -3]) + (2 - np.array([3, -3])) / 5
     mean = weights @ means
     deviation = np.sqrt(weights @ (means - mean) ** 2 + 0.8 + 4)
     assert y.shape == (600,)
     assert float(y.mean()) == pytest.approx(mean, abs=5 * deviation / np.sqrt(600))
-
-
-def _ignoring_arguments(posterior):
-    guide = posterior.as_pyro_guide()
-    return lambda: guide(torch.tensor(2.0))
 
 
 def test_the_guide_follows_pyros_seed(posteriors):

@@ -28,13 +28,14 @@ class PyroGuide:
         self.posterior = posterior
         self.model = posterior._program.model
         self.shapes = {site.name: site.shape for fit in posterior._fits for site in fit.target.slp.sites}
+        self.observed = {name for fit in posterior._fits for name in fit.target.slp.observed}
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         seed = int(torch.randint(2**62, ()))  # so that pyro.set_rng_seed makes draws repeatable
         position, values, log_q = self.posterior._draw_with_density(seed)
         place = torch.tensor(position, dtype=torch.float64)  # its density takes this type
         _auxiliary("_pathmix_path", dist.Delta(place, log_density=log_q))
-        with _PutIn(values) as put_in:
+        with _PutIn(values, self.observed) as put_in:
             self.model(*args, **kwargs)
         for name in self.shapes.keys() - put_in.done:
             _auxiliary(name, dist.Delta(torch.zeros(self.shapes[name])).to_event())
@@ -43,9 +44,9 @@ class PyroGuide:
 class _PutIn(Messenger):
     """Gives latent sites their values, as point masses, and hides every other site."""
 
-    def __init__(self, values: dict[str, np.ndarray]) -> None:
+    def __init__(self, values: dict[str, np.ndarray], observed: set[str]) -> None:
         super().__init__()
-        self.values = values
+        self.values, self.observed = values, observed
         self.indices: dict[str, torch.Tensor] = {}
         self.done: set[str] = set()
 
@@ -57,7 +58,7 @@ class _PutIn(Messenger):
         if site_is_subsample(msg):
             return
         marks_fixed(msg)
-        if not is_latent(msg):
+        if not is_latent(msg) or msg["name"] in self.observed:  # which a prediction leaves open
             msg["stop"] = True
             return
         if msg["name"] not in self.values:
