@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pathmix.errors import MissingExtraError
+
 if TYPE_CHECKING:
     import torch
 
@@ -38,7 +40,10 @@ class Draws(Mapping[str, np.ma.MaskedArray]):
 
         Floats come in PyTorch's default precision. Whole numbers stay so unless some are missing.
         """
-        import torch
+        try:
+            import torch
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("to_torch()", error.name) from error
 
         tensors = {}
         for name, array in self._arrays.items():

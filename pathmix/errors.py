@@ -40,6 +40,9 @@ class MixedLibrariesError(ProgramError):
 class MissingExtraError(PathmixError, ImportError):
     """A program needs a library that is not installed."""
 
+    def __init__(self, what: str, library: str | None) -> None:
+        super().__init__(f"{what} needs {library}, which is not installed: pip install 'pathmix[pyro]'.")
+
 
 class HiddenRandomnessError(ProgramError):
     """The program behaves differently when it is run twice with the same seed."""

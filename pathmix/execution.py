@@ -1,11 +1,13 @@
 """What one run of a program along one path saw, for a whole batch of seeds at once."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from pathmix.frontends.source import Source
 from pathmix.path import Path
+from pathmix.slp import BijectionTemplate, Site
 
 
 @dataclass(frozen=True)
@@ -25,3 +27,16 @@ class Execution:
     inside: np.ndarray  # seeds whose forced run satisfies every decision
     observed: dict[str, np.ndarray]  # simulated observed sites, where asked for
     runs: int  # runs of the program that this took
+
+    def site(self, name: str, bijection: BijectionTemplate | None, bounds: tuple[Any, Any] | None) -> Site:
+        """What is known of a latent site, together with what its support says."""
+        values, pinned = self.values[name], dict(self.path.pinned)
+        return Site(
+            name=name,
+            shape=values.shape[1:],
+            dtype=values.dtype,
+            source=self.site_sources.get(name, Source("<unknown>", 0, "")),
+            pinned=np.asarray(pinned[name], dtype=values.dtype) if name in pinned else None,
+            bijection=bijection,
+            bounds=bounds,
+        )

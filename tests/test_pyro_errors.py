@@ -382,3 +382,19 @@ def test_a_site_inside_a_transformed_function(transform):
 
     with pytest.raises(errors.ProgramError, match=r"'inner' at test_pyro_errors.py:\d+ inside a function"):
         run(model)
+
+
+def test_a_support_without_a_smooth_map():
+    def model():
+        pyro.sample("direction", dist.ProjectedNormal(torch.tensor([0.0, 0.0, 1.0])))
+
+    with pytest.raises(errors.UnsupportedSiteError, match=r"'direction' at test_pyro_errors.py:\d+ has the"):
+        run(model)
+
+
+def test_given_values_of_another_shape():
+    def model():
+        pyro.sample("x", dist.Normal(0, 1))
+
+    with pytest.raises(errors.ValueLookupError, match=r"'x' at test_pyro_errors.py:\d+ has shape \(\)"):
+        run(model).log_prob({"x": [0.0, 1.0]})

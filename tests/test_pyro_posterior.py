@@ -110,6 +110,7 @@ def test_whole_numbers_stay_whole_unless_some_are_missing():
 def test_predictions_and_densities(posteriors):
     posterior = posteriors[pyro_programs.two_branches]
     y = posterior.predict(0, 500, torch.tensor(2.0))["y"]
+    # The predictive distribution has mean 2.4 and deviation 2.6; this is five standard errors.
     assert y.shape == (500,) and abs(y.mean() - 2.4) < 0.6
     inside = posterior.log_prob({"x": 1.0, "z2": torch.tensor(2.5)})
     assert np.isfinite(inside)

@@ -18,7 +18,7 @@ Have = Callable[[Path], int]
 
 
 class Frontend(Protocol):
-    """A probabilistic language. Its modules `explore` and `replay` programs written in it."""
+    """A probabilistic language: a module with these functions."""
 
     def adapt(self, arguments: Any) -> Any:
         """The user's arguments as a program of this language takes them."""

@@ -60,10 +60,7 @@ def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: d
                 return first[0]
             except ModuleNotFoundError as error:
                 if error.name in ("torch", "pyro"):
-                    raise MissingExtraError(
-                        f"The program needs {error.name}, which is not installed. Pyro programs need "
-                        "pip install 'pathmix[pyro]'."
-                    ) from error
+                    raise MissingExtraError("The program", error.name) from error
             except Exception:  # the real run tells it better
                 continue
             return first[0] if first else None

@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -26,17 +27,23 @@ def loaded_libraries() -> tuple[str, ...]:
     return tuple(library for library in _HANDLERS if library in sys.modules)
 
 
-@contextmanager
-def watched(library: str, on_statement: Callable[[str], None]) -> Iterator[None]:
-    """Call `on_statement` with the name of each statement that is made through the library."""
+@cache
+def _watch(library: str) -> Any:
+    """A handler of the library that tells of each statement."""
     module, method = _HANDLERS[library]
 
     def process(self: Any, msg: Any) -> None:
-        del self
-        on_statement(str(msg["name"]))
+        self.on_statement(str(msg["name"]))
 
-    messenger: Any = import_module(module).Messenger
-    with type("Watch", (messenger,), {method: process})():
+    return type("Watch", (import_module(module).Messenger,), {method: process})
+
+
+@contextmanager
+def watched(library: str, on_statement: Callable[[str], None]) -> Iterator[None]:
+    """Call `on_statement` with the name of each statement that is made through the library."""
+    watch = _watch(library)()
+    watch.on_statement = on_statement
+    with watch:
         yield
 
 

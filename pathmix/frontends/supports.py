@@ -1,10 +1,13 @@
-"""What a support says about the elements of a site. Supports are NumPyro constraints in every front end."""
+"""What a support says about a site. Supports are NumPyro constraints in every front end."""
 
 from typing import Any
 
+import jax
 import numpy as np
 from jax.core import Tracer
 from numpyro.distributions import constraints
+
+from pathmix.slp import BijectionTemplate
 
 Bounds = tuple[Any, Any] | None
 
@@ -30,3 +33,14 @@ def integer_bounds(support: Any) -> Bounds:
     if support is constraints.boolean:
         return 0, 1
     return bounds(support)
+
+
+def template(bijection: Any, outputs: list[Any]) -> BijectionTemplate:
+    """The bijection with parameters that are known; others are added to the outputs of the trace."""
+    leaves, treedef = jax.tree.flatten(bijection)
+    slots: list[np.ndarray | int] = []
+    for leaf in leaves:
+        is_output = isinstance(leaf, Tracer)
+        slots.append(len(outputs) if is_output else np.asarray(leaf))
+        outputs += [leaf] if is_output else []
+    return BijectionTemplate(treedef, tuple(slots))

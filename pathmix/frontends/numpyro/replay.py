@@ -9,14 +9,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.core import Tracer
 from numpyro.distributions import biject_to
 from numpyro.primitives import Messenger
 
-from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
+from pathmix.errors import UnsupportedSiteError
 from pathmix.execution import Execution
 from pathmix.frontends.decisions import holds
+from pathmix.frontends.following import Following
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
     freeze_plumbing,
@@ -26,12 +26,12 @@ from pathmix.frontends.numpyro.sites import (
     marks_fixed,
 )
 from pathmix.frontends.routing import routed
-from pathmix.frontends.source import Source, caller
-from pathmix.frontends.supports import bounds, integer_bounds
+from pathmix.frontends.source import caller
+from pathmix.frontends.supports import Bounds, bounds, integer_bounds, template
 from pathmix.graph import Graph
 from pathmix.path import DecisionKind
 from pathmix.program import Program
-from pathmix.slp import BijectionTemplate, Plate, Site, StraightLineProgram
+from pathmix.slp import Plate, StraightLineProgram
 
 
 def replay(program: Program, execution: Execution) -> StraightLineProgram:
@@ -48,7 +48,10 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         path=execution.path,
         recorded=execution.path,
         sources=execution.sources,
-        sites=tuple(_site(name, execution, avals, replayer) for name in execution.path.addresses),
+        sites=tuple(
+            execution.site(name, replayer.bijections.get(name), replayer.bounds[name])
+            for name in execution.path.addresses
+        ),
         graph=graph,
         deterministics=tuple(replayer.deterministic_slots.items()),
         params=tuple(replayer.params),
@@ -81,7 +84,7 @@ def _trace(
     )
     with frontend_scope(), routed(replayer), jax.ensure_compile_time_eval():
         closed = jax.make_jaxpr(ordered)(list(avals.values()), indices)
-    replayer.check_complete()
+    replayer.following.check_complete()
     return Graph.of(closed), replayer
 
 
@@ -90,7 +93,6 @@ class _Replayer(Messenger):
 
     def __init__(self, execution: Execution, plates: tuple[Plate, ...] | None) -> None:
         super().__init__()
-        self.execution = execution
         self.path = execution.path
         self.plates: tuple[Plate, ...] = plates or ()
         self.subsampling = plates is not None
@@ -101,9 +103,10 @@ class _Replayer(Messenger):
         self.trace = next((v._trace for v in values.values() if isinstance(v, Tracer)), None)
         self.log_prior: Any = jnp.zeros(())
         self.log_likelihood: Any = jnp.zeros(())
+        self.following = Following(self.path)
         self.conditions: list[Any] = []
-        self.addresses: list[str] = []
-        self.supports: dict[str, tuple[Any, list[Any], Any]] = {}
+        self.supports: dict[str, Any] = {}  # bijections of free sites
+        self.bounds: dict[str, Bounds] = {}
         self.deterministics: dict[str, Any] = {}
         self.params: list[str] = []
         self.observed: list[str] = []
@@ -114,12 +117,9 @@ class _Replayer(Messenger):
         return tracer._trace is self.trace
 
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
-        position = len(self.conditions)
-        expected = self.path.decisions[position] if position < len(self.path.decisions) else None
-        if expected is None or expected.kind != kind:
-            raise HiddenRandomnessError(f"this time it took another decision at {caller()}")
-        self.conditions.append(holds(tracer, expected))
-        return expected.value
+        decision = self.following.decide(kind)
+        self.conditions.append(holds(tracer, decision))
+        return decision.value
 
     # The handler of sites.
 
@@ -133,10 +133,7 @@ class _Replayer(Messenger):
             return
         marks_fixed(msg)
         if is_latent(msg):
-            position = len(self.addresses)
-            if self.path.addresses[position : position + 1] != (msg["name"],):
-                raise HiddenRandomnessError(f"this time it drew the site {msg['name']!r} at {caller()}")
-            self.addresses.append(msg["name"])
+            self.following.draw(msg["name"])
             msg["value"] = self._minibatch_of(msg, self.values[msg["name"]])
 
     def postprocess_message(self, msg: Any) -> None:
@@ -160,21 +157,21 @@ class _Replayer(Messenger):
         else:
             self.log_prior = self.log_prior + total
         if is_latent(msg):
-            self.supports[msg["name"]] = self._support(msg)
+            self._support(msg)
 
-    def _support(self, msg: Any) -> tuple[Any, list[Any], Any]:
-        """Structure and parameters of the bijection, and the bounds of the support."""
+    def _support(self, msg: Any) -> None:
+        name, support = msg["name"], msg["fn"].support
         if is_discrete(msg):
-            return None, [], integer_bounds(msg["fn"].support)
+            self.bounds[name] = integer_bounds(support)
+            return
+        self.bounds[name] = bounds(support)
         try:
-            bijection = biject_to(msg["fn"].support)
+            self.supports[name] = biject_to(support)
         except NotImplementedError as error:
             raise UnsupportedSiteError(
-                f"The site {msg['name']!r} at {caller()} has the support {msg['fn'].support!r}, onto "
-                "which no smooth map from R^n is known. Reparameterise the site."
+                f"The site {name!r} at {caller()} has the support {support!r}, onto which no smooth map from "
+                "R^n is known. Reparameterise the site."
             ) from error
-        leaves, treedef = jax.tree.flatten(bijection)
-        return treedef, leaves, bounds(msg["fn"].support)
 
     def _plate(self, msg: Any) -> None:
         size, subsample_size = msg["args"]
@@ -195,39 +192,8 @@ class _Replayer(Messenger):
 
     def outputs(self) -> list[Any]:
         outputs = [self.log_prior, self.log_likelihood, *self.conditions]
-        self.leaves: dict[str, tuple[Any, ...]] = {}
-        for name, (_, leaves, _) in self.supports.items():
-            slots = []
-            for leaf in leaves:
-                if isinstance(leaf, Tracer):
-                    slots.append(len(outputs))
-                    outputs.append(leaf)
-                else:
-                    slots.append(np.asarray(leaf))
-            self.leaves[name] = tuple(slots)
+        self.bijections = {name: template(bijection, outputs) for name, bijection in self.supports.items()}
         self.deterministic_slots = {
             name: len(outputs) + position for position, name in enumerate(self.deterministics)
         }
         return [*outputs, *self.deterministics.values()]
-
-    def check_complete(self) -> None:
-        if tuple(self.addresses) != self.path.addresses:
-            missing = self.path.addresses[len(self.addresses)]
-            raise HiddenRandomnessError(f"this time it ended without drawing the site {missing!r}")
-        if len(self.conditions) != len(self.path.decisions):
-            raise HiddenRandomnessError("this time it ended without taking the same decisions")
-
-
-def _site(name: str, execution: Execution, avals: dict[str, Any], replayer: _Replayer) -> Site:
-    treedef, _, limits = replayer.supports[name]
-    pinned = dict(execution.path.pinned)
-    aval = avals[name]
-    return Site(
-        name=name,
-        shape=aval.shape,
-        dtype=aval.dtype,
-        source=execution.site_sources.get(name, Source("<unknown>", 0, "")),
-        pinned=np.asarray(pinned[name], dtype=aval.dtype) if name in pinned else None,
-        bijection=None if treedef is None else BijectionTemplate(treedef, replayer.leaves[name]),
-        bounds=limits,
-    )

@@ -59,26 +59,25 @@ def _forced(program: Program, path: Path, words: np.ndarray, positions: Sequence
 def _execution(followers: _Runs, forced: _Runs, size: int, runs: int) -> Execution:
     leader = next(iter(followers.values()))
     inside = followers | forced
-    rows = list(inside)
-
-    def gathered(parts: Sequence[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-        """Values of runs off the path are left at zero; nobody reads them."""
-        result = {}
-        for name, example in parts[0].items():
-            result[name] = np.zeros((size, *example.shape), example.dtype)
-            result[name][rows] = [part[name] for part in parts]
-        return result
-
     return Execution(
         path=leader.path,
         sources=tuple(place.source() for place in leader.places),
         site_sources={name: place.source() for name, place in leader.site_places.items()},
-        values=gathered([run.values for run in inside.values()]),
+        values=_gathered({position: run.values for position, run in inside.items()}, size),
         followed=_mask(followers, size),
         inside=_mask(inside, size),
-        observed=gathered([run.observed for run in followers.values()]) if not forced else {},
+        observed=_gathered({position: run.observed for position, run in followers.items()}, size),
         runs=runs,
     )
+
+
+def _gathered(runs: dict[int, dict[str, np.ndarray]], size: int) -> dict[str, np.ndarray]:
+    """Values by site, in the rows of their runs. Other rows are left at zero; nobody reads them."""
+    result = {}
+    for name, example in next(iter(runs.values())).items():
+        result[name] = np.zeros((size, *example.shape), example.dtype)
+        result[name][list(runs)] = [values[name] for values in runs.values()]
+    return result
 
 
 def _mask(runs: _Runs, size: int) -> np.ndarray:

@@ -37,8 +37,9 @@ class PyroGuide:
         _auxiliary("_pathmix_path", dist.Delta(place, log_density=log_q))
         with _PutIn(values, self.observed) as put_in:
             self.model(*args, **kwargs)
-        for name in self.shapes.keys() - put_in.done:
-            _auxiliary(name, dist.Delta(torch.zeros(self.shapes[name])).to_event())
+        for name, shape in self.shapes.items():
+            if name not in put_in.done:
+                _auxiliary(name, dist.Delta(torch.zeros(shape)).to_event())
 
 
 class _PutIn(Messenger):

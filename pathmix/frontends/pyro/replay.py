@@ -6,26 +6,20 @@ from the record, and the condition for each to come out so is an output.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax.core import Tracer
-from numpyro.distributions import biject_to
 from pyro.distributions.util import scale_and_mask
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 
-from pathmix.errors import HiddenRandomnessError, ProgramError, UnsupportedSiteError
+from pathmix.errors import UnsupportedSiteError
 from pathmix.execution import Execution
-from pathmix.frontends.decisions import holds
+from pathmix.frontends.following import Following
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
 from pathmix.frontends.pyro.lookups import Lookups
-from pathmix.frontends.pyro.lowering.dtypes import as_numpy
-from pathmix.frontends.pyro.lowering.interpret import interpret
+from pathmix.frontends.pyro.lower import Contents, lower
 from pathmix.frontends.pyro.plates import subsampling
 from pathmix.frontends.pyro.record import keep_initial_value
 from pathmix.frontends.pyro.scope import frontend_scope
@@ -37,28 +31,29 @@ from pathmix.frontends.pyro.sites import (
     marks_fixed,
 )
 from pathmix.frontends.pyro.supports import Support, read_support
-from pathmix.frontends.source import Source, caller
-from pathmix.frontends.supports import Bounds, bounds, integer_bounds
-from pathmix.graph import Graph
-from pathmix.path import DecisionKind, Path
+from pathmix.frontends.source import caller
+from pathmix.path import DecisionKind
 from pathmix.program import Program
-from pathmix.slp import BijectionTemplate, Plate, Site, StraightLineProgram
+from pathmix.slp import Plate, StraightLineProgram
 
 
 def replay(program: Program, execution: Execution) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
     with frontend_scope():
         flat, seen = _trace(program, execution, plates=None)
-        lowered = _lower(flat, seen, execution)
+        lowered = lower(flat, seen.contents(), execution)
         minibatch = None
         if seen.plates:
-            parts = _trace(program, execution, plates=seen.plates)
-            minibatch = _lower(*parts, execution).graph
+            part, seen_of_part = _trace(program, execution, plates=seen.plates)
+            minibatch = lower(part, seen_of_part.contents(), execution).graph
     return StraightLineProgram(
         path=lowered.path,
         recorded=execution.path,
         sources=lowered.sources,
-        sites=tuple(_site(name, execution, lowered) for name in execution.path.addresses),
+        sites=tuple(
+            execution.site(name, lowered.bijections.get(name), lowered.bounds.get(name))
+            for name in execution.path.addresses
+        ),
         graph=lowered.graph,
         deterministics=lowered.deterministics,
         params=tuple(seen.params),
@@ -84,7 +79,7 @@ def _trace(
         return replayer.outputs()
 
     flat = flatten(density, inputs)
-    replayer.check_complete()
+    replayer.following.check_complete()
     return flat, replayer
 
 
@@ -105,8 +100,8 @@ class _Replayer(Messenger):
         self.indices = {p.name: i for p, i in zip(self.plates, inputs[latent:], strict=self.subsampling)}
         self.log_prior: Any = torch.zeros(())
         self.log_likelihood: Any = torch.zeros(())
+        self.following = Following(self.path)
         self.decided: list[torch.Tensor] = []
-        self.addresses: list[str] = []
         self.supports: dict[str, Support] = {}
         self.discrete: set[str] = set()
         self.deterministics: dict[str, torch.Tensor] = {}
@@ -116,12 +111,9 @@ class _Replayer(Messenger):
     # The observer of decisions.
 
     def decide(self, tensor: torch.Tensor, kind: DecisionKind) -> Any:
-        position = len(self.decided)
-        expected = self.path.decisions[position] if position < len(self.path.decisions) else None
-        if expected is None or expected.kind != kind:
-            raise HiddenRandomnessError(f"this time it took another decision at {caller()}")
+        decision = self.following.decide(kind)
         self.decided.append(tensor.clone())
-        return expected.value
+        return decision.value
 
     def shown(self, tensor: torch.Tensor) -> str:
         return f"tensor(<shape {tuple(tensor.shape)}>)"
@@ -143,10 +135,7 @@ class _Replayer(Messenger):
         self.plates = tuple(plate for plate in self.plates if plate.name not in looped)
         marks_fixed(msg)
         if is_latent(msg):
-            position = len(self.addresses)
-            if self.path.addresses[position : position + 1] != (msg["name"],):
-                raise HiddenRandomnessError(f"this time it drew the site {msg['name']!r} at {caller()}")
-            self.addresses.append(msg["name"])
+            self.following.draw(msg["name"])
             msg["value"] = self._minibatch_of(msg, self.values[msg["name"]])
 
     def _pyro_post_sample(self, msg: Any) -> None:
@@ -203,106 +192,14 @@ class _Replayer(Messenger):
             *self.deterministics.values(),
         ]
 
-    def check_complete(self) -> None:
-        if tuple(self.addresses) != self.path.addresses:
-            missing = self.path.addresses[len(self.addresses)]
-            raise HiddenRandomnessError(f"this time it ended without drawing the site {missing!r}")
-        if len(self.decided) != len(self.path.decisions):
-            raise HiddenRandomnessError("this time it ended without taking the same decisions")
-
-
-@dataclass(frozen=True, eq=False)
-class _Lowered:
-    """The graph in JAX, and what its outputs are."""
-
-    graph: Graph
-    path: Path
-    sources: tuple[Source, ...]
-    bijections: dict[str, BijectionTemplate]
-    bounds: dict[str, Bounds]
-    deterministics: tuple[tuple[str, int], ...]
-    looked_at: frozenset[str]
-
-
-def _lower(flat: FlatGraph, seen: _Replayer, execution: Execution) -> _Lowered:
-    looked_at = _looked_at(flat, execution)
-    # What depends on no site is no decision of the path.
-    first = StraightLineProgram.FIRST_CONDITION
-    decided = range(first, first + len(seen.decided))
-    random = [i for i in decided if flat.outputs[i] not in flat.constants]
-    decisions = tuple(execution.path.decisions[i - first] for i in random)
-    sources = tuple(execution.sources[i - first] for i in random)
-    bijections: dict[str, BijectionTemplate] = {}
-    limits: dict[str, Bounds] = {}
-    deterministics: dict[str, int] = {}
-
-    def density(*inputs: jax.Array) -> list[Any]:
-        values = interpret(flat, inputs)
-        nodes = iter(flat.outputs)
-        outputs = [values[next(nodes)], values[next(nodes)]]
-        raw = [values[next(nodes)] for _ in decided]
-        outputs += [holds(raw[i - first], d) for i, d in zip(random, decisions, strict=True)]
-        for name, (build, parameters) in seen.supports.items():
-            parts = [next(nodes) for _ in parameters]
-            known = [flat.constants[n] if n in flat.constants else values[n] for n in parts]
-            support = build([as_numpy(v) if isinstance(v, torch.Tensor) else v for v in known])
-            if name in seen.discrete:
-                limits[name] = integer_bounds(support)
-                continue
-            limits[name] = bounds(support)
-            leaves, treedef = jax.tree.flatten(biject_to(support))
-            slots: list[Any] = []
-            for leaf in leaves:
-                is_output = isinstance(leaf, Tracer)
-                slots.append(len(outputs) if is_output else np.asarray(leaf))
-                outputs += [leaf] if is_output else []
-            bijections[name] = BijectionTemplate(treedef, tuple(slots))
-        for name in seen.deterministics:
-            deterministics[name] = len(outputs)
-            outputs.append(values[next(nodes)])
-        return outputs
-
-    avals = [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in execution.values.values()]
-    avals += [
-        jax.ShapeDtypeStruct((plate.subsample_size,), jnp.arange(1).dtype)
-        for plate in (seen.plates if seen.subsampling else ())
-    ]
-    graph = Graph.of(jax.make_jaxpr(density)(*avals))
-    path = replace(execution.path, decisions=decisions)
-    return _Lowered(graph, path, sources, bijections, limits, tuple(deterministics.items()), looked_at)
-
-
-def _looked_at(flat: FlatGraph, execution: Execution) -> frozenset[str]:
-    """Sites whose values PyTorch looked at itself. That is no decision, so they must be discrete."""
-    depends: dict[Any, frozenset[str]] = {
-        node: frozenset([name]) for name, node in zip(execution.values, flat.inputs, strict=False)
-    }
-    for node in flat.operations:
-        sources = (depends.get(source, frozenset()) for source in node.all_input_nodes)
-        depends[node] = frozenset[str]().union(*sources)
-    pinned = dict(execution.path.pinned)
-    for node, source in flat.looked_at:
-        if continuous := sorted(depends.get(node, frozenset()) - pinned.keys()):
-            raise ProgramError(
-                f"At {source} PyTorch needs a number, and gets a random value that depends on "
-                f"{', '.join(map(repr, continuous))}. Make the number in the program, where it can be seen: "
-                "int(k), or compare the value."
-            )
-    return frozenset[str]().union(*(depends.get(node, frozenset()) for node, _ in flat.looked_at))
-
-
-def _site(name: str, execution: Execution, lowered: _Lowered) -> Site:
-    values = execution.values[name]
-    pinned = dict(execution.path.pinned)
-    return Site(
-        name=name,
-        shape=values.shape[1:],
-        dtype=values.dtype,
-        source=execution.site_sources[name],
-        pinned=np.asarray(pinned[name], dtype=values.dtype) if name in pinned else None,
-        bijection=lowered.bijections.get(name),
-        bounds=lowered.bounds.get(name),
-    )
+    def contents(self) -> Contents:
+        return Contents(
+            decisions=len(self.decided),
+            supports=self.supports,
+            discrete=frozenset(self.discrete),
+            deterministics=tuple(self.deterministics),
+            subsampled=self.plates if self.subsampling else (),
+        )
 
 
 def _as_torch(values: np.ndarray) -> torch.Tensor:

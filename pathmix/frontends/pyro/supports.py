@@ -25,7 +25,6 @@ _PLAIN = {
     type(constraints.positive_semidefinite): jax_constraints.positive_semidefinite,
     type(constraints.ordered_vector): jax_constraints.ordered_vector,
     type(constraints.positive_ordered_vector): jax_constraints.positive_ordered_vector,
-    type(constraints.sphere): jax_constraints.sphere,
     type(constraints.boolean): jax_constraints.boolean,
 }
 _INTERVALS = (constraints.interval, constraints.half_open_interval)
