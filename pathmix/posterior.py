@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from pathmix.components import Component
 from pathmix.draws import Draws, Piece, merge
-from pathmix.errors import PathmixError, RejectionError, ValueLookupError
+from pathmix.errors import PathmixError, ValueLookupError
 from pathmix.guides.base import Guide, Params
 from pathmix.path import Path
 from pathmix.precision import Precision, engine_scope
@@ -18,8 +19,7 @@ from pathmix.seeds import Seed
 from pathmix.status import Status
 from pathmix.table import table
 from pathmix.training.estimators import Estimator
-from pathmix.training.fit import PathFit
-from pathmix.weights import global_elbo
+from pathmix.weights import global_elbo, logsumexp
 
 _PREDICTION_BATCH = 128
 
@@ -39,17 +39,19 @@ class FittedPath:
     label: str
     path: Path
     weight: float
-    elbo: float
-    acceptance: float  # share of the guide's draws inside the region
+    log_evidence: float  # an estimate, or its lower bound, the ELBO
+    elbo: float  # NaN for methods that have none
+    acceptance: float  # share of the guide's draws inside the region, or of a chain's proposals
     steps: int
     status: Status
     message: str
-    history: np.ndarray = field(repr=False)  # ELBO estimate of every training step
-    guide: FittedGuide = field(repr=False)
     region: str  # free, box or general
-    gradient: Estimator
     prior_mass: float
     likelihood_evaluations: int
+    gradient: Estimator | None = None
+    guide: FittedGuide | None = field(default=None, repr=False)
+    # The ELBO estimate of every training step.
+    history: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -78,13 +80,18 @@ class Posterior:
     discovery: DiscoveryReport
     notes: tuple[str, ...]
     _program: Program
-    _fits: tuple[PathFit, ...]
+    _components: tuple[Component, ...]
     _precision: Precision
 
     @cached_property
     def elbo(self) -> float:
         """The global ELBO, a lower bound on the log-evidence of the discovered paths."""
-        return global_elbo([path.elbo for path in self.paths])
+        return global_elbo([path.elbo for path in self.paths], [path.weight for path in self.paths])
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """The log-evidence of the discovered paths, as the method estimates it; SDVI bounds it from below."""
+        return logsumexp([path.log_evidence for path in self.paths])
 
     @cached_property
     def weights(self) -> dict[str, float]:
@@ -104,7 +111,11 @@ class Posterior:
 
     def __str__(self) -> str:
         count = f"{len(self.paths)} path" + ("s" if len(self.paths) > 1 else "")
-        lines = [f"Posterior over {count}, global ELBO {self.elbo:.3f}", "", table(self.paths)]
+        # Methods without an ELBO estimate the evidence itself.
+        reached = f"log evidence {self.log_evidence:.3f}"
+        if not np.isnan(self.elbo):
+            reached = f"global ELBO {self.elbo:.3f}"
+        lines = [f"Posterior over {count}, {reached}", "", table(self.paths)]
         if self.notes:
             lines += ["", *(f"Note: {note}" for note in self.notes)]
         return "\n".join(lines)
@@ -123,7 +134,7 @@ class Posterior:
             root = Seed.of(seed)
             path, pieces = self._sample(root.child(0), count)
             program = self._program.with_arguments(args, kwargs)
-            observed = {name for fit in self._fits for name in fit.target.slp.observed}
+            observed = {name for component in self._components for name in component.slp.observed}
             predicted: list[Piece] = []
             for number, (rows, values) in enumerate(pieces):
                 latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
@@ -141,12 +152,12 @@ class Posterior:
             execution = next(
                 iter(frontend.explore(self._program, Seed.of(0), only, given=given, complete=True))
             )
-            known = {fit.target.slp.recorded: position for position, fit in enumerate(self._fits)}
+            known = {part.slp.recorded: position for position, part in enumerate(self._components)}
             position = known.get(execution.path)
             if position is None:
                 return -np.inf
             names = set(execution.path.addresses)
-            names |= {name for name, _ in self._fits[position].target.slp.deterministics}
+            names |= {name for name, _ in self._components[position].slp.deterministics}
             if extra := sorted(set(values) - names):
                 raise ValueLookupError(
                     f"The program does not draw {', '.join(map(repr, extra))} with these values; it "
@@ -156,13 +167,11 @@ class Posterior:
 
     def _log_prob_on(self, position: int, values: dict[str, Any]) -> float:
         """Log-density of the mixture at values that follow a path."""
-        path, fit = self.paths[position], self._fits[position]
-        if path.weight == 0:
+        weight = self.paths[position].weight
+        if weight == 0:
             return -np.inf
-        untruncated = fit.log_prob(values)
-        if np.isnan(untruncated):  # outside the support of a site
-            return -np.inf
-        return float(np.log(path.weight) + untruncated - np.log(path.acceptance))
+        local = self._components[position].log_prob(values)
+        return -np.inf if np.isnan(local) else float(np.log(weight) + local)
 
     def _draw_with_density(self, seed: int | jax.Array) -> tuple[int, dict[str, np.ndarray], float]:
         """One draw: the number of its path, its latent values, and the log-density of the mixture there."""
@@ -193,25 +202,8 @@ class Posterior:
         pieces = []
         for position in np.unique(path):
             rows = np.flatnonzero(path == position)
-            pieces.append((rows, self._accepted(int(position), seed.child(1), len(rows))))
+            pieces.append((rows, self._components[position].draw(seed.child(1, int(position)), len(rows))))
         return path, pieces
-
-    def _accepted(self, position: int, seed: Seed, count: int) -> dict[str, np.ndarray]:
-        """Draws of one truncated guide, by rejection with a bounded number of tries."""
-        fit, path = self._fits[position], self.paths[position]
-        wanted = int(np.ceil(count / path.acceptance * 1.1)) if path.acceptance < 1 else count
-        parts: list[dict[str, np.ndarray]] = []
-        found = 0
-        for attempt in range(fit.options.rejection_tries):
-            values, inside = fit.draw(seed.child(position, attempt), wanted)
-            parts.append({name: array[inside] for name, array in values.items()})
-            found += int(inside.sum())
-            if found >= count:
-                return {n: np.concatenate([part[n] for part in parts])[:count] for n in parts[0]}
-        raise RejectionError(
-            f"The path {path.label!r} gave only {found} of {count} draws inside its region in "
-            f"{fit.options.rejection_tries * wanted} tries. Train it longer, or with more particles."
-        )
 
 
 def _simulate(

@@ -11,6 +11,7 @@ import numpy as np
 import optax
 
 from pathmix.allocation import Allocation, Candidate, SuccessiveHalving
+from pathmix.components import TruncatedGuide
 from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
 from pathmix.errors import OptionError, PathmixWarning
 from pathmix.executors.threads import Threads
@@ -175,6 +176,7 @@ class SDVI:
                     label=text,
                     path=path.slp.path,
                     weight=float(weight),
+                    log_evidence=fit.elbo,
                     elbo=fit.elbo,
                     acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
                     steps=fit.steps,
@@ -194,7 +196,7 @@ class SDVI:
             discovery=report,
             notes=_notes(found, fits, fitted, interrupted=interrupted),
             _program=program,
-            _fits=tuple(fits[i] for i in order),
+            _components=tuple(TruncatedGuide(fits[i], labels[i]) for i in order),
             _precision=self.precision,
         )
 

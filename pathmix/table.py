@@ -1,9 +1,9 @@
 """The posterior as a table of text."""
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
-_HEADERS = ("path", "weight", "ELBO", "acceptance", "steps", "status")
 _MAX_ROWS = 20
 _MAX_LABEL = 60
 
@@ -13,6 +13,8 @@ class Row(Protocol):
     def label(self) -> str: ...
     @property
     def weight(self) -> float: ...
+    @property
+    def log_evidence(self) -> float: ...
     @property
     def elbo(self) -> float: ...
     @property
@@ -25,20 +27,22 @@ class Row(Protocol):
 
 def table(rows: Sequence[Row]) -> str:
     """Best paths first; what does not fit is summed up in a last line."""
+    has_elbo = not any(math.isnan(row.elbo) for row in rows)
+    headers = ("path", "weight", "ELBO" if has_elbo else "log Z", "acceptance", "steps", "status")
     shown = rows[:_MAX_ROWS]
     cells = [
         (
             _shortened(row.label),
             f"{row.weight:.4f}",
-            f"{row.elbo:.3f}",
+            f"{row.elbo if has_elbo else row.log_evidence:.3f}",
             f"{row.acceptance:.3f}",
             f"{row.steps:,}",
             str(row.status),
         )
         for row in shown
     ]
-    widths = [max(len(line[i]) for line in [_HEADERS, *cells]) for i in range(len(_HEADERS))]
-    lines = [_line(_HEADERS, widths), "  ".join("-" * width for width in widths)]
+    widths = [max(len(line[i]) for line in [headers, *cells]) for i in range(len(headers))]
+    lines = [_line(headers, widths), "  ".join("-" * width for width in widths)]
     lines += [_line(line, widths) for line in cells]
     if hidden := rows[_MAX_ROWS:]:
         lines.append(f"and {len(hidden)} more paths, weight {sum(row.weight for row in hidden):.2g}")

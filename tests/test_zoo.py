@@ -189,7 +189,8 @@ def test_whole_runs_agree_within_their_errors(name):
         )
     ]
     left, right = (
-        {path.label: (path, fit) for path, fit in zip(p.paths, p._fits, strict=True)} for p in posteriors
+        {path.label: (path, part.fit) for path, part in zip(p.paths, p._components, strict=True)}
+        for p in posteriors
     )
     assert left.keys() == right.keys()
     tolerances = {text: _tolerance([left[text][1], right[text][1]], samples) for text in left}

@@ -27,8 +27,9 @@ class PyroGuide:
     def __init__(self, posterior: "Posterior") -> None:
         self.posterior = posterior
         self.model = posterior._program.model
-        self.shapes = {site.name: site.shape for fit in posterior._fits for site in fit.target.slp.sites}
-        self.observed = {name for fit in posterior._fits for name in fit.target.slp.observed}
+        programs = [component.slp for component in posterior._components]
+        self.shapes = {site.name: site.shape for slp in programs for site in slp.sites}
+        self.observed = {name for slp in programs for name in slp.observed}
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         seed = int(torch.randint(2**62, ()))  # so that pyro.set_rng_seed makes draws repeatable
