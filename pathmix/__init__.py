@@ -8,6 +8,7 @@ from pathmix.guides import FullRank, Guide, LowRank, MeanField
 from pathmix.posterior import FittedPath, Posterior
 from pathmix.sdvi import SDVI
 from pathmix.status import Status
+from pathmix.training.starts import Starts
 from pathmix.version import __version__
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Posterior",
     "PriorDiscovery",
     "ProgramError",
+    "Starts",
     "Status",
     "SuccessiveHalving",
     "Uniform",

@@ -6,6 +6,7 @@ together, as one vector: compile time grows with the number of operations.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -55,6 +56,18 @@ class Coordinates:
     @property
     def dim(self) -> int:
         return self.blocks[-1].stop if self.blocks else 0
+
+    @cached_property
+    def stretches(self) -> tuple[tuple[int, int], ...]:
+        """The part of the vector that belongs to each free site."""
+        found = []
+        for block in self.blocks:
+            start = block.start
+            for index in block.sites:
+                stop = start + _size(self.sites[index]) if block.elementwise else block.stop
+                found.append((start, stop))
+                start = stop
+        return tuple(found)
 
     def constrain(self, u: jax.Array, arguments: MapArguments) -> tuple[list[jax.Array], jax.Array]:
         """The values of all latent sites at a vector, and the log-determinant of the map."""

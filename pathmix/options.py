@@ -8,6 +8,7 @@ from numpyro.infer.autoguide import AutoGuide
 from pathmix.checks import check_choice, check_positive_int
 from pathmix.errors import OptionError
 from pathmix.guides import FullRank, Guide, LowRank, MeanField
+from pathmix.training.starts import Starts
 
 if TYPE_CHECKING:
     from pathmix.sdvi import SDVI
@@ -42,6 +43,12 @@ def check_options(options: "SDVI") -> None:
         raise OptionError(f"optimizer must be an optax optimiser, not {options.optimizer!r}.")
     check_positive_int("particles", options.particles)
     check_positive_int("elbo_samples", options.elbo_samples)
+    if not isinstance(options.starts, Starts):
+        check_positive_int("starts", options.starts)
+    if isinstance(options.annealing, bool) or not isinstance(options.annealing, (int, float)):
+        raise OptionError(f"annealing must be a number, not {options.annealing!r}.")
+    if not 0 <= options.annealing <= 1:
+        raise OptionError(f"annealing is a share of training, from 0 to 1, not {options.annealing!r}.")
     check_choice("gradient", options.gradient, ("auto", "reparam", "score", "truncated"))
     check_choice("precision", options.precision, ("float64", "float32"))
     for name in ("boxes", "progress"):

@@ -7,9 +7,10 @@ from tqdm import tqdm
 
 
 class ProgressBar:
-    """Phase, active paths, best path so far and its ELBO, and how much of the budget is spent."""
+    """Phase, active paths, best path so far and its measure, and how much of the budget is spent."""
 
-    def __init__(self, *, wanted: bool) -> None:
+    def __init__(self, *, wanted: bool, measure: str = "ELBO") -> None:
+        self._measure = measure
         visible = wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules)
         self._bar = tqdm(
             total=0,
@@ -40,5 +41,7 @@ class ProgressBar:
             self._elbos[label] = elbo
             best = max(self._elbos, key=lambda name: self._elbos[name])
             short = best if len(best) <= 40 else best[:37] + "..."
-            self._bar.set_postfix_str(f" best: {short} (ELBO {self._elbos[best]:.4g})", refresh=False)
+            self._bar.set_postfix_str(
+                f" best: {short} ({self._measure} {self._elbos[best]:.4g})", refresh=False
+            )
             self._bar.update(iterations)

@@ -3,16 +3,15 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal
 
 import jax
 import numpy as np
 import optax
 
-from pathmix.allocation import Allocation, Candidate, SuccessiveHalving
+from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.components import TruncatedGuide
-from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
+from pathmix.discovery import Discovered, Discovery, PriorDiscovery
 from pathmix.errors import OptionError, PathmixWarning
 from pathmix.executors.threads import Threads
 from pathmix.frontends.recognise import bind
@@ -31,6 +30,8 @@ from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.noise import warm_up
+from pathmix.training.phases import Schedule, guarded, initialise, optimise
+from pathmix.training.starts import Starts
 from pathmix.training.verdict import still_rising, verdict
 from pathmix.weights import path_weights
 
@@ -53,6 +54,10 @@ class SDVI:
         optimizer: any optax optimiser.
         particles: draws per gradient estimate.
         elbo_samples: draws for the ELBOs that rank and weigh paths.
+        starts: how many starts of a path compete in each phase of training; 1 is the paper's method. For
+            posteriors with several modes. A `Starts` says more.
+        annealing: for this share of a start's first stretch of training, the likelihood is raised to a
+            power that grows from 0.001 to 1.
         gradient: "auto" takes reparameterised gradients where they are valid, and elsewhere the score
             function of the truncated guide. "reparam", "score" (the paper's surrogate) and
             "truncated" force one.
@@ -82,6 +87,8 @@ class SDVI:
     optimizer: optax.GradientTransformation = field(default=optax.adam(0.01), kw_only=True)
     particles: int = field(default=10, kw_only=True)
     elbo_samples: int = field(default=1_000, kw_only=True)
+    starts: int | Starts = field(default=1, kw_only=True)
+    annealing: float = field(default=0.0, kw_only=True)
     gradient: Literal["auto", "reparam", "score", "truncated"] = field(default="auto", kw_only=True)
     boxes: bool = field(default=True, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
@@ -115,10 +122,11 @@ class SDVI:
             labels = unique([label(fit.target.slp, fit.target.region) for fit in fits])
 
             progress.stage("initialisation")
-            log_d_min = _initialise(executor, fits, found.paths)
+            log_d_min = initialise(executor, fits, found.paths)
             log_c = np.log(_SURROGATE_SHARE) + log_d_min
 
-            _optimise(executor, self.allocation, fits, labels, log_c, progress)
+            schedule = Schedule(self.allocation, _as_starts(self.starts))
+            optimise(executor, schedule, fits, found.paths, labels, log_c, progress)
             interrupted = executor.stopping.is_set()
             if interrupted and not any(fit.steps for fit in fits):
                 raise KeyboardInterrupt  # nothing to keep yet
@@ -126,7 +134,7 @@ class SDVI:
             progress.stage("weights")
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
             weighed = [fit for fit in fits if fit.steps > 0 or not interrupted]
-            executor.map(_guarded(PathFit.estimate_elbo), weighed)
+            executor.map(guarded(PathFit.estimate_elbo), weighed)
             report = DiscoveryReport(found.samples, found.runs, found.dropped_mass, log_d_min)
             return self._combine(program, found, fits, labels, report, interrupted=interrupted)
 
@@ -140,7 +148,7 @@ class SDVI:
         if self.gradient != "auto":
             estimator = self.gradient
         guide = self._guide_for(slp) if target.dim else MeanField()
-        options = TrainingOptions(self.optimizer, self.particles, self.elbo_samples)
+        options = TrainingOptions(self.optimizer, self.particles, self.elbo_samples, self.annealing)
         return PathFit(target, guide, estimator, options, executables, seed)
 
     def _guide_for(self, slp: StraightLineProgram) -> Guide:
@@ -182,8 +190,8 @@ class SDVI:
                     steps=fit.steps,
                     status=status,
                     message=message,
-                    history=np.concatenate([np.zeros(0), *fit.history]),
-                    guide=FittedGuide(fit.guide, None if fit.state is None else fit.params),
+                    history=fit.history,
+                    guide=FittedGuide(fit.guide, None if fit.start is None else fit.params),
                     region=fit.target.region.kind,
                     gradient=fit.estimator,
                     prior_mass=path.prior_mass,
@@ -201,76 +209,10 @@ class SDVI:
         )
 
 
-def _initialise(executor: Threads, fits: Sequence[PathFit], paths: Sequence[DiscoveredPath]) -> float:
-    """Start every guide at the prior of its path; returns log d_min."""
-
-    def start(position: int) -> float | None:
-        path = paths[position]
-        if executor.stopping.is_set():
-            return None
-
-        def task(fit: PathFit) -> float:
-            fit.initialise(path.draws)
-            return fit.smallest_density(path.draws, path.followers)
-
-        return _guarded(task)(fits[position])
-
-    smallest = executor.map(start, range(len(fits)))
-    return min((value for value in smallest if value is not None and np.isfinite(value)), default=0.0)
-
-
-def _optimise(
-    executor: Threads,
-    allocation: Allocation,
-    fits: Sequence[PathFit],
-    labels: Sequence[str],
-    log_c: float,
-    progress: ProgressBar,
-) -> None:
-    """The phases of training, with the allocation's choice of paths between them."""
-    active = [i for i, fit in enumerate(fits) if fit.trainable and fit.state is not None]
-    if not active:
-        return
-    phases = allocation.phases(len(active))
-    progress.budget(allocation.budget)
-
-    def train(index: int, iterations: int) -> None:
-        def report(steps: int, elbo: float) -> bool:
-            progress.advance(steps, labels[index], elbo)
-            return not executor.stopping.is_set()
-
-        if not executor.stopping.is_set():
-            _guarded(lambda fit: fit.train(iterations, log_c, report))(fits[index])
-
-    for phase in range(phases):
-        iterations = allocation.iterations(phases, len(active))
-        progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
-        executor.map(partial(train, iterations=iterations), active)
-        if phase == phases - 1 or executor.stopping.is_set():
-            return
-        executor.map(lambda index: _guarded(PathFit.estimate_elbo)(fits[index]), active)
-        candidates = [Candidate(i, fits[i].elbo, fits[i].steps) for i in active]
-        kept = allocation.survivors(candidates)
-        for index in set(active) - set(kept):
-            fits[index].dropped = True
-        active = [index for index in kept if fits[index].trainable]
-        if not active:
-            return
-
-
-def _guarded(task: Callable[[PathFit], Any]) -> Callable[[PathFit], Any]:
-    """One bad path never kills the run: its error becomes its status."""
-
-    def run(fit: PathFit) -> Any:
-        if fit.failure is not None:
-            return None
-        try:
-            return task(fit)
-        except Exception as error:
-            fit.failure = error
-            return None
-
-    return run
+def _as_starts(starts: int | Starts) -> Starts | None:
+    if isinstance(starts, int):
+        return Starts(starts) if starts > 1 else None
+    return starts
 
 
 def _notes(

@@ -17,15 +17,16 @@ from pathmix.target import Target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.functions import (
+    make_densities,
     make_draw,
     make_evaluate,
-    make_log_joint,
     make_log_prob,
     make_unconstrain,
 )
 from pathmix.training.loop import Progress, TrainingState, make_train
 from pathmix.training.minibatches import Minibatches
 from pathmix.training.noise import noise_size, normals
+from pathmix.training.starts import Start, likelihood_powers
 
 # Arrays that one compiled call works on at once stay below this.
 _BLOCK_BYTES = 2**26
@@ -33,7 +34,7 @@ _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at
 _MIN_STEPS = 32
 _ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
 _DRAWS_BLOCK = 256  # prior draws unconstrained at once
-_DENSITY_BLOCK = 64  # prior draws whose density is computed at once
+_DENSITY_BLOCK = 64  # vectors whose density is computed at once
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,11 @@ class TrainingOptions:
     optimizer: optax.GradientTransformation
     particles: int
     elbo_samples: int
+    annealing: float = 0.0  # share of a start's first stretch with a tempered likelihood
     rejection_tries: int = 20
+
+
+Report = Callable[[int, float], bool]  # steps, ELBO -> whether to go on
 
 
 class ElboEstimate(NamedTuple):
@@ -71,12 +76,12 @@ class PathFit:
         # A leave-one-out baseline needs company.
         self.particles = options.particles if estimator == "reparam" else max(options.particles, 2)
         self.minibatches = Minibatches(target.slp.plates, seed.child(2))
-        self.state: TrainingState | None = None
-        self.steps = 0
+        self.vectors = np.zeros((0, target.dim))  # prior draws, unconstrained
+        self.start: Start | None = None  # the best one so far
+        self.steps = 0  # of all starts
         self.blocks = 0
         self.unusable = 0
         self.evaluations = 0
-        self.history: list[np.ndarray] = []
         self.estimate: ElboEstimate | None = None
         self._estimated_after: int | None = None  # steps
         self.dropped = False
@@ -84,8 +89,13 @@ class PathFit:
 
     @property
     def params(self) -> Params:
-        assert self.state is not None
-        return self.state.params
+        assert self.start is not None
+        return self.start.state.params
+
+    @property
+    def history(self) -> np.ndarray:
+        """The ELBO at each step of the best start."""
+        return np.concatenate([np.zeros(0), *(self.start.history if self.start else ())])
 
     @property
     def trainable(self) -> bool:
@@ -97,36 +107,51 @@ class PathFit:
 
     def initialise(self, draws: dict[str, np.ndarray]) -> None:
         """Match the guide to prior draws inside the region."""
-        self.state = self._matched(draws)
+        self.vectors = self.unconstrained(draws)
+        self.start = self.start_from(self.vectors)
 
-    def _matched(self, draws: dict[str, np.ndarray]) -> TrainingState:
-        vectors = np.zeros((1, 0))
-        if self.target.dim > 0:
-            make = partial(make_unconstrain, self.target)
-            vectors = self._in_blocks("unconstrain", make, draws, _DRAWS_BLOCK)
+    def start_from(self, vectors: np.ndarray) -> Start:
+        """A guide matched to some vectors."""
         params = self.guide.init(vectors)
-        return TrainingState(params, self.options.optimizer.init(params))
+        return Start(TrainingState(params, self.options.optimizer.init(params)))
 
-    def smallest_density(self, draws: dict[str, np.ndarray], followers: int) -> float:
+    def unconstrained(self, draws: dict[str, np.ndarray]) -> np.ndarray:
+        """The vectors that stand for draws of the sites."""
+        columns = [draws[site.name] for site in self.target.slp.sites]
+        if self.target.dim == 0:
+            return np.zeros((len(columns[0]) if columns else 1, 0))
+        return self._in_blocks("unconstrain", partial(make_unconstrain, self.target), columns, _DRAWS_BLOCK)
+
+    def log_densities(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log gamma at some vectors: of the vectors (-inf outside the region), and of the sites."""
+        make = partial(make_densities, self.target, self._chunk(_DENSITY_BLOCK))
+        self.evaluations += len(vectors)
+        return self._in_blocks("densities", make, [vectors], _DENSITY_BLOCK)
+
+    def centre(self) -> np.ndarray:
+        """The vector in the middle of the guide."""
+        return np.asarray(self.guide.sample(self.params, jnp.zeros(self.guide.noise_size(self.target.dim))))
+
+    def location(self) -> dict[str, np.ndarray]:
+        """The free sites in the middle of the guide."""
+        values, _ = self.target.coordinates.constrain(jnp.asarray(self.centre()), self.target.arguments.map)
+        sites = zip(self.target.slp.sites, values, strict=True)
+        return {site.name: np.asarray(value) for site, value in sites if site.pinned is None}
+
+    def smallest_density(self, followers: int) -> float:
         """The smallest finite log gamma among prior runs of this path (for d_min)."""
-        natural = {name: values[:followers] for name, values in draws.items()}
-        make = partial(make_log_joint, self.target, self._chunk(_DENSITY_BLOCK))
-        log_joint = self._in_blocks("log_joint", make, natural, _DENSITY_BLOCK)
-        self.evaluations += followers
+        _, log_joint = self.log_densities(self.vectors[:followers])
         return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
 
-    def _in_blocks(
-        self, what: str, make: Callable[[], Any], draws: dict[str, np.ndarray], block: int
-    ) -> np.ndarray:
-        """Run a compiled function of draws on blocks of one size, filled up by repetition."""
-        columns = [draws[site.name] for site in self.target.slp.sites]
+    def _in_blocks(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], block: int) -> Any:
+        """Run a compiled function of rows on blocks of one size, filled up by repetition."""
         count = len(columns[0])
         results = []
         for start in range(0, count, block):
             rows = np.arange(start, start + block) % count
             values = tuple(jnp.asarray(column[rows]) for column in columns)
-            results.append(np.asarray(self._call(what, make, values, self.target.arguments)))
-        return np.concatenate(results)[:count]
+            results.append(self._call(what, make, values, self.target.arguments))
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
 
     def warm_up(self, draws: dict[str, np.ndarray]) -> None:
         """Compile what training needs, unless a path of the same structure already did.
@@ -134,16 +159,24 @@ class PathFit:
         Runs beside everything else, so it must not touch this object.
         """
         if self.trainable and self._key("unconstrain") not in self.executables:
-            self._block(self._matched(draws), 0, 0.0)
+            self._block(self.start_from(self.unconstrained(draws)), 0, 0.0)
 
-    def train(self, iterations: int, log_c: float, report: Callable[[int, float], bool]) -> None:
-        """Optimise for some iterations; `report` is told of each block and its ELBO, and may ask to stop."""
+    def train(self, iterations: int, log_c: float, report: Report) -> None:
+        """Take the best start further."""
+        assert self.start is not None
+        self.advance(self.start, iterations, log_c, report)
+
+    def advance(self, start: Start, iterations: int, log_c: float, report: Report) -> bool:
+        """Take a start further; `report` is told of each block and its ELBO, and may ask to stop."""
+        if start.steps == 0:
+            start.annealed = round(self.options.annealing * iterations)
         left = iterations
         while left > 0:
             count = min(left, self._block_steps)
-            self.state, progress = self._block(self.state, count, log_c)
+            start.state, progress = self._block(start, count, log_c)
             elbos = np.asarray(progress.history)[:count]
-            self.history.append(elbos)
+            start.history.append(elbos)
+            start.steps += count
             self.unusable += int(progress.unusable)
             self.blocks += 1
             self.steps += count
@@ -151,18 +184,20 @@ class PathFit:
             left -= count
             usable = elbos[np.isfinite(elbos)]
             if not report(count, float(usable.mean()) if len(usable) else -math.inf):
-                return
+                return False
+        return True
 
-    def _block(self, state: TrainingState | None, count: int, log_c: float) -> tuple[TrainingState, Progress]:
+    def _block(self, start: Start, count: int, log_c: float) -> tuple[TrainingState, Progress]:
         """The state after `count` more steps, all in one compiled call."""
         steps, size = self._block_steps, self._block_size
         make = partial(make_train, self.target, self.guide, self.options.optimizer, self.estimator)
         return self._call(
             ("train", steps, size),
             lambda: make(self.particles, steps),
-            state,
+            start.state,
             normals(self.training_seed.child(self.blocks), size),
             self.minibatches.rows(self.blocks, steps),
+            likelihood_powers(start, steps),
             count,
             float(log_c),  # a NumPy scalar would be another type, and compile again
             self.target.arguments,

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from pathmix.batching import in_chunks, over_rows
 from pathmix.guides.base import Guide
@@ -17,14 +18,20 @@ def make_unconstrain(target: Target) -> Compilable:
     return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
 
 
-def make_log_joint(target: Target, chunk: int) -> Compilable:
-    """(values, arguments) -> log gamma of prior draws, a chunk at a time."""
+def make_densities(target: Target, chunk: int) -> Compilable:
+    """((vectors,), arguments) -> log gamma of unconstrained vectors, and of the sites they stand for.
 
-    def log_joint(values: Any, arguments: Any) -> Any:
-        batched = over_rows(lambda row: target.log_joint(row, arguments))
-        return in_chunks(batched, values, chunk)
+    The first is -inf outside the region. A chunk is computed at a time.
+    """
 
-    return log_joint
+    def densities(rows: tuple[jax.Array], arguments: Any) -> Any:
+        def one(u: jax.Array) -> Any:
+            found = target.density(u, arguments)
+            return jnp.where(found.inside, found.log_joint + found.log_det, -jnp.inf), found.log_joint
+
+        return in_chunks(over_rows(one), rows[0], chunk)
+
+    return densities
 
 
 def make_evaluate(target: Target, guide: Guide, size: int) -> Compilable:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from pathmix.guides.base import Guide, Params
-from pathmix.target import Arguments, Target
+from pathmix.target import Arguments, Density, Target
 from pathmix.training.estimators import ESTIMATORS, Estimator, ascent
 
 
@@ -32,7 +32,10 @@ def make_train(
     particles: int,
     steps: int,
 ) -> Callable[..., tuple[TrainingState, Progress]]:
-    """A function that takes at most `steps` optimisation steps; how many is an argument."""
+    """A function that takes at most `steps` optimisation steps; how many is an argument.
+
+    `powers` are the powers of the likelihood at each step.
+    """
     estimate = ESTIMATORS[estimator]
     width = guide.noise_size(target.dim)
 
@@ -40,6 +43,7 @@ def make_train(
         state: TrainingState,
         noise: jax.Array,
         indices: tuple[jax.Array, ...],
+        powers: jax.Array,
         count: jax.Array,
         log_c: jax.Array,
         arguments: Arguments,
@@ -49,13 +53,12 @@ def make_train(
         def step(i: jax.Array, carry: tuple[TrainingState, Progress]) -> Any:
             state, progress = carry
             minibatch = [index[i] for index in indices] or None
-            found = estimate(
-                guide,
-                lambda u: target.density(u, arguments, minibatch),
-                log_c,
-                state.params,
-                shaped[i],
-            )
+
+            def density(u: jax.Array) -> Density:
+                full = target.density(u, arguments, minibatch)
+                return full._replace(log_likelihood=powers[i] * full.log_likelihood)
+
+            found = estimate(guide, density, log_c, state.params, shaped[i])
             updates, inner = optimizer.update(ascent(found.gradient), state.optimizer, state.params)
             updated = TrainingState(optax.apply_updates(state.params, updates), inner)
             usable = (found.usable > 0) & _all_finite(updated.params)

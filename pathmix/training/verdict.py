@@ -53,7 +53,7 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
 
 def still_rising(fit: PathFit) -> float:
     """By how much the ELBO rose over the last quarter of training; 0 where it is flat or not clear."""
-    history = np.concatenate([np.zeros(0), *fit.history])
+    history = fit.history
     quarter = len(history) // 4
     before, after = history[-2 * quarter : -quarter], history[len(history) - quarter :]
     before, after = before[np.isfinite(before)], after[np.isfinite(after)]

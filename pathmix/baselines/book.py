@@ -1,0 +1,49 @@
+"""The known paths of a program, in the order in which they were found."""
+
+import numpy as np
+
+from pathmix.baselines.known_path import KnownPath, known_path
+from pathmix.components import Values
+from pathmix.discovery import Discovered
+from pathmix.execution import Execution
+from pathmix.path import Path
+from pathmix.program import Program
+from pathmix.seeds import Seed
+from pathmix.slp import StraightLineProgram
+from pathmix.training.executables import Executables
+
+
+class Book:
+    """Discovered paths, and those that draws of a guide led to later."""
+
+    def __init__(self, program: Program, seed: Seed) -> None:
+        self.program = program
+        self.runs = 0  # of the program, after discovery
+        self._asked = 0
+        self._seed = seed
+        self._executables = Executables()
+        self._paths: dict[Path, KnownPath] = {}
+
+    @property
+    def paths(self) -> tuple[KnownPath, ...]:
+        return tuple(self._paths.values())
+
+    def enter(self, found: Discovered) -> None:
+        for path in found.paths:
+            self._add(path.slp, path.prior_mass)
+
+    def follow(self, given: Values, rows: int = 1, *, complete: bool = False) -> tuple[KnownPath, Execution]:
+        """Run the program for some rows of given values, and see the path of the first."""
+        self._asked += 1
+        frontend, seed, wanted = self.program.frontend, self._seed.child(self._asked), np.ones(rows, bool)
+        runs = frontend.explore(self.program, seed, wanted, given=given, complete=complete)
+        execution = next(iter(runs))
+        self.runs += execution.runs
+        known = self._paths.get(execution.path)
+        if known is None:
+            known = self._add(frontend.replay(self.program, execution), prior_mass=0.0)
+        return known, execution
+
+    def _add(self, slp: StraightLineProgram, prior_mass: float) -> KnownPath:
+        known = self._paths[slp.recorded] = known_path(slp, prior_mass, self._executables)
+        return known

@@ -1,0 +1,104 @@
+"""A race between starts of one path: successive halving, within a phase of training."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pathmix.seeds import Seed
+from pathmix.training.fit import PathFit, Report
+from pathmix.training.starts import Start, Starts
+
+_FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's mean as a prior draw
+_NARROWED = 0.1  # a guide starts so many times as wide as the prior
+
+Values = dict[str, np.ndarray]
+
+
+def race(
+    fit: PathFit,
+    options: Starts,
+    iterations: int,
+    draws: Values,
+    donors: Sequence[Values],
+    log_c: float,
+    report: Report,
+) -> None:
+    """Train the best start so far against new ones, and then the winner, for `iterations` in all.
+
+    `draws` are prior draws of the path; `donors` are what other paths found for some of its sites.
+    """
+    assert fit.start is not None
+    entrants = [fit.start, *_new_starts(fit, options, options.candidates(iterations), draws, donors)]
+    rungs = math.ceil(math.log2(len(entrants)))
+    left = iterations
+    while len(entrants) > 1:
+        steps = int(options.share * iterations / rungs) // len(entrants)
+        for entrant in entrants:
+            if steps > 0 and not fit.advance(entrant, steps, log_c, report):
+                return
+            left -= steps
+        ranked = sorted(entrants, key=lambda entrant: _standing(entrant, steps), reverse=True)
+        entrants = ranked[: (len(entrants) + 1) // 2]
+        fit.start = entrants[0]
+    fit.train(left, log_c, report)
+
+
+def _standing(start: Start, steps: int) -> float:
+    """The mean ELBO over the last half of some steps."""
+    newest = np.concatenate([np.zeros(0), *start.history])[-max(steps // 2, 1) :]
+    usable = newest[np.isfinite(newest)]
+    return float(usable.mean()) if len(usable) else -math.inf
+
+
+def _new_starts(
+    fit: PathFit, options: Starts, size: int, draws: Values, donors: Sequence[Values]
+) -> list[Start]:
+    """Narrow guides at the best candidates of each kind."""
+    vectors = fit.vectors[np.all(np.isfinite(fit.vectors), axis=1)]
+    if len(vectors) == 0:
+        return []
+    seed = fit.training_seed.child(fit.blocks, 0)
+    around_prior = _around_prior(vectors, size, seed.child(0))
+    changed, borrowed = [], []
+    third = options.count // 3
+    if fit.steps > 0 and third > 0:
+        changed = _best(fit, _one_site_changed(fit, around_prior, seed.child(1)), third)
+    for number, donor in enumerate(donors[:third]):
+        rows = seed.child(2, number).generator().integers(len(fit.vectors), size=size)
+        borrowed += _best(fit, fit.unconstrained(_taken_over(draws, rows, donor)), 1)
+    others = changed + borrowed
+    points = _best(fit, around_prior, options.count - len(others)) + others
+    shape = _NARROWED * (vectors - vectors.mean(axis=0))
+    return [fit.start_from(point + shape) for point in points]
+
+
+def _around_prior(vectors: np.ndarray, count: int, seed: Seed) -> np.ndarray:
+    """From the prior's mean to beyond a prior draw: some posteriors lie where the prior rarely goes."""
+    generator = seed.generator()
+    mean = vectors.mean(axis=0)
+    drawn = vectors[generator.integers(len(vectors), size=count)]
+    return mean + generator.uniform(0, _FARTHEST, (count, 1)) * (drawn - mean)
+
+
+def _one_site_changed(fit: PathFit, others: np.ndarray, seed: Seed) -> np.ndarray:
+    """The centre of the best guide so far, with one site taken from another vector."""
+    candidates = np.tile(fit.centre(), (len(others), 1))
+    stretches = fit.target.coordinates.stretches
+    for row, site in enumerate(seed.generator().integers(len(stretches), size=len(others))):
+        start, stop = stretches[site]
+        candidates[row, start:stop] = others[row, start:stop]
+    return candidates
+
+
+def _taken_over(draws: Values, rows: np.ndarray, donor: Values) -> Values:
+    """Prior draws with the donor's values for the sites that it has."""
+    taken = {name: np.broadcast_to(value, (len(rows), *value.shape)) for name, value in donor.items()}
+    return {name: values[rows] for name, values in draws.items()} | taken
+
+
+def _best(fit: PathFit, vectors: np.ndarray, count: int) -> list[np.ndarray]:
+    """The vectors of highest density."""
+    density, _ = fit.log_densities(vectors)
+    ranked = np.argsort(-np.nan_to_num(density, nan=-np.inf, posinf=-np.inf))
+    return [vectors[row] for row in ranked[:count] if np.isfinite(density[row])]

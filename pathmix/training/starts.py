@@ -1,0 +1,62 @@
+"""Where training starts: one guide matched to the prior, or several that compete."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pathmix.checks import check_positive_int, check_positive_number
+from pathmix.errors import OptionError
+
+_MIN_CANDIDATES = 64
+_FIRST_POWER = 1e-3  # of the likelihood, while annealing
+
+
+@dataclass(frozen=True)
+class Starts:
+    """How many starts a path gets, and how they compete.
+
+    In each phase of training, `count` new starts race with the best one so far: half of them drop out
+    at a time, by their ELBO. `share` of the phase's iterations go to the race, the rest to its winner.
+
+    New starts are narrow guides at the best of many candidates, by density. Candidates lie around the
+    prior: from its mean to twice as far out as a draw. From the second phase on, a third of the starts
+    are the best guide so far with one site changed, and a third take over what other paths found for
+    sites of the same name (unless `borrow` is false). `screening` is the number of candidates of each
+    kind per iteration of the phase; there are never fewer than 64.
+
+    >>> Starts(6).candidates(iterations=1_000)
+    250
+    """
+
+    count: int
+    share: float = 0.5
+    screening: float = 0.25
+    borrow: bool = True
+
+    def __post_init__(self) -> None:
+        check_positive_int("Starts(count=...)", self.count)
+        check_positive_number("Starts(screening=...)", self.screening)
+        if not 0 < self.share < 1:
+            raise OptionError(f"Starts(share=...) must be between 0 and 1, not {self.share!r}.")
+
+    def candidates(self, iterations: int) -> int:
+        return max(_MIN_CANDIDATES, self.count, int(self.screening * iterations))
+
+
+@dataclass(eq=False)
+class Start:
+    """A guide on its way from one starting point."""
+
+    state: Any  # TrainingState
+    steps: int = 0
+    annealed: int = 0  # steps with a tempered likelihood
+    history: list[np.ndarray] = field(default_factory=list)  # ELBO of each step
+
+
+def likelihood_powers(start: Start, steps: int) -> np.ndarray:
+    """The power of the likelihood at each of the next steps: rises geometrically to 1 while annealing."""
+    if start.annealed == 0:
+        return np.ones(steps)
+    age = start.steps + np.arange(steps)
+    return _FIRST_POWER ** np.maximum(1 - age / start.annealed, 0.0)
