@@ -12,6 +12,7 @@ from pathmix.components import Component
 from pathmix.draws import Draws, Piece, merge
 from pathmix.errors import PathmixError, ValueLookupError
 from pathmix.guides.base import Guide, Params
+from pathmix.likelihoods import log_likelihoods
 from pathmix.path import Path
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
@@ -140,6 +141,20 @@ class Posterior:
                 latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
                 predicted += _simulate(program, observed, root.child(1, number), rows, latent)
             return merge(predicted, path)
+
+    def log_likelihood(self, seed: int | jax.Array, count: int, *args: Any, **kwargs: Any) -> np.ndarray:
+        """The log-likelihood of new data for draws from the mixture, those that `sample` gives for the seed.
+
+        Its mean is the expected log predictive density; `logmeanexp` of it the log predictive density.
+        """
+        with engine_scope(self._precision):
+            path, pieces = self._sample(Seed.of(seed), count)
+            program = self._program.with_arguments(args, kwargs)
+            found = np.zeros(count)
+            for rows, values in pieces:
+                latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
+                found[rows] = log_likelihoods(program, latent)
+            return found
 
     def log_prob(self, values: Mapping[str, Any]) -> float:
         """Log-density of the mixture at the latent values of one run; -inf on an unknown path.

@@ -17,10 +17,11 @@ from pathmix.target import Target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.functions import (
+    Densities,
     make_densities,
     make_draw,
-    make_evaluate,
     make_log_prob,
+    make_sample,
     make_unconstrain,
 )
 from pathmix.training.loop import Progress, TrainingState, make_train
@@ -122,8 +123,7 @@ class PathFit:
             return np.zeros((len(columns[0]) if columns else 1, 0))
         return self._in_blocks("unconstrain", partial(make_unconstrain, self.target), columns, _DRAWS_BLOCK)
 
-    def log_densities(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log gamma at some vectors: of the vectors (-inf outside the region), and of the sites."""
+    def log_densities(self, vectors: np.ndarray) -> Densities:
         make = partial(make_densities, self.target, self._chunk(_DENSITY_BLOCK))
         self.evaluations += len(vectors)
         return self._in_blocks("densities", make, [vectors], _DENSITY_BLOCK)
@@ -140,7 +140,7 @@ class PathFit:
 
     def smallest_density(self, followers: int) -> float:
         """The smallest finite log gamma among prior runs of this path (for d_min)."""
-        _, log_joint = self.log_densities(self.vectors[:followers])
+        log_joint = self.log_densities(self.vectors[:followers]).sites
         return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
 
     def _in_blocks(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], block: int) -> Any:
@@ -223,11 +223,10 @@ class PathFit:
         wanted = self.options.elbo_samples if self.target.dim > 0 else 1
         log_ratios, inside = np.zeros(0), np.zeros(0, bool)
         for attempt in range(self.options.rejection_tries):
-            ratios, hits = self._sampled("evaluate", make_evaluate, self.elbo_seed.child(attempt), wanted)
+            ratios, hits = self.log_ratios(self.elbo_seed.child(attempt), wanted)
             log_ratios, inside = np.append(log_ratios, ratios), np.append(inside, hits)
             if inside.sum() >= _ENOUGH_ACCEPTED * wanted:
                 break
-        self.evaluations += len(inside)
         accepted = log_ratios[inside]
         acceptance = float(np.mean(inside))
         elbo = -math.inf
@@ -242,6 +241,16 @@ class PathFit:
             broken_density=float(np.mean(broken)) if len(accepted) else 0.0,
         )
         return elbo
+
+    def log_ratios(self, seed: Seed, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """log gamma - log q~ of draws of the guide before truncation, and which are inside the region."""
+        dim = self.target.dim
+        block = noise_size(count * self.guide.noise_size(dim))
+        key = ("sample", self.guide, dim, count, block)
+        make = partial(make_sample, self.guide, dim, count)
+        draws, log_q = self.executables.call(key, make, self.params, normals(seed, block))
+        density = self.log_densities(np.asarray(draws))
+        return np.asarray(density.vectors) - np.asarray(log_q), np.asarray(density.inside)
 
     def draw(self, seed: Seed, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Sites of `count` draws of the guide before truncation, and which are inside the region."""

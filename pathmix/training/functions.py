@@ -1,10 +1,9 @@
 """The functions of a path that are compiled besides its training loop. All take a batch."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from pathmix.batching import in_chunks, over_rows
 from pathmix.guides.base import Guide
@@ -13,40 +12,38 @@ from pathmix.target import Target
 Compilable = Callable[..., Any]
 
 
+class Densities(NamedTuple):
+    vectors: jax.Array  # log gamma in unconstrained coordinates
+    sites: jax.Array  # log gamma in the coordinates of the program
+    inside: jax.Array  # the region
+
+
 def make_unconstrain(target: Target) -> Compilable:
     """(values, arguments) -> unconstrained vectors of prior draws."""
     return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
 
 
 def make_densities(target: Target, chunk: int) -> Compilable:
-    """((vectors,), arguments) -> log gamma of unconstrained vectors, and of the sites they stand for.
-
-    The first is -inf outside the region. A chunk is computed at a time.
-    """
+    """((vectors,), arguments) -> `Densities` of unconstrained vectors, a chunk at a time."""
 
     def densities(rows: tuple[jax.Array], arguments: Any) -> Any:
         def one(u: jax.Array) -> Any:
             found = target.density(u, arguments)
-            return jnp.where(found.inside, found.log_joint + found.log_det, -jnp.inf), found.log_joint
+            return Densities(found.log_joint + found.log_det, found.log_joint, found.inside)
 
         return in_chunks(over_rows(one), rows[0], chunk)
 
     return densities
 
 
-def make_evaluate(target: Target, guide: Guide, size: int) -> Compilable:
-    """(params, noise, arguments) -> log gamma - log q~ of draws, and which are inside the region."""
+def make_sample(guide: Guide, dim: int, size: int) -> Compilable:
+    """(params, noise) -> draws of the guide, and their log q~. The same for all paths of a dimension."""
 
-    def evaluate(params: Any, noise: jax.Array, arguments: Any) -> Any:
-        def one(row: jax.Array) -> Any:
-            u = guide.sample(params, row)
-            density = target.density(u, arguments)
-            log_q = guide.log_prob(params, u)
-            return density.log_joint + density.log_det - log_q, density.inside
+    def sample(params: Any, noise: jax.Array) -> Any:
+        draws = jax.vmap(lambda row: guide.sample(params, row))(_rows(noise, size, guide.noise_size(dim)))
+        return draws, jax.vmap(lambda u: guide.log_prob(params, u))(draws)
 
-        return over_rows(one)(_rows(noise, size, guide.noise_size(target.dim)))
-
-    return evaluate
+    return sample
 
 
 def make_draw(target: Target, guide: Guide, size: int) -> Compilable:

@@ -1,4 +1,4 @@
-"""A race between starts of one path: successive halving, within a phase of training."""
+"""A race between starts of one path, within a phase of training."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,9 @@ from pathmix.training.fit import PathFit, Report
 from pathmix.training.starts import Start, Starts
 
 _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's mean as a prior draw
-_NARROWED = 0.1  # a guide starts so many times as wide as the prior
+# A guide starts so many times as wide as the prior. Wider ones see farther, narrower ones keep what is
+# special about their place, so those around the prior take turns.
+_NARROW, _WIDER = 0.1, 0.3
 
 Values = dict[str, np.ndarray]
 
@@ -30,18 +32,14 @@ def race(
     """
     assert fit.start is not None
     entrants = [fit.start, *_new_starts(fit, options, options.candidates(iterations), draws, donors)]
-    rungs = math.ceil(math.log2(len(entrants)))
-    left = iterations
-    while len(entrants) > 1:
-        steps = int(options.share * iterations / rungs) // len(entrants)
-        for entrant in entrants:
-            if steps > 0 and not fit.advance(entrant, steps, log_c, report):
-                return
-            left -= steps
-        ranked = sorted(entrants, key=lambda entrant: _standing(entrant, steps), reverse=True)
-        entrants = ranked[: (len(entrants) + 1) // 2]
-        fit.start = entrants[0]
-    fit.train(left, log_c, report)
+    steps = int(options.share * iterations) // len(entrants)
+    if len(entrants) > 1 and steps > 0:
+        going = all(fit.advance(entrant, steps, log_c, report) for entrant in entrants)
+        fit.start = max(entrants, key=lambda entrant: _standing(entrant, steps))
+        if not going:
+            return
+        iterations -= steps * len(entrants)
+    fit.train(iterations, log_c, report)
 
 
 def _standing(start: Start, steps: int) -> float:
@@ -68,9 +66,12 @@ def _new_starts(
         rows = seed.child(2, number).generator().integers(len(fit.vectors), size=size)
         borrowed += _best(fit, fit.unconstrained(_taken_over(draws, rows, donor)), 1)
     others = changed + borrowed
-    points = _best(fit, around_prior, options.count - len(others)) + others
-    shape = _NARROWED * (vectors - vectors.mean(axis=0))
-    return [fit.start_from(point + shape) for point in points]
+    fresh = _best(fit, around_prior, options.count - len(others))
+    widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(others)
+    shape = vectors - vectors.mean(axis=0)
+    return [
+        fit.start_from(point + width * shape) for point, width in zip([*fresh, *others], widths, strict=True)
+    ]
 
 
 def _around_prior(vectors: np.ndarray, count: int, seed: Seed) -> np.ndarray:
@@ -99,6 +100,6 @@ def _taken_over(draws: Values, rows: np.ndarray, donor: Values) -> Values:
 
 def _best(fit: PathFit, vectors: np.ndarray, count: int) -> list[np.ndarray]:
     """The vectors of highest density."""
-    density, _ = fit.log_densities(vectors)
-    ranked = np.argsort(-np.nan_to_num(density, nan=-np.inf, posinf=-np.inf))
-    return [vectors[row] for row in ranked[:count] if np.isfinite(density[row])]
+    found = fit.log_densities(vectors)
+    usable = np.flatnonzero(found.inside & np.isfinite(found.vectors))
+    return [vectors[row] for row in usable[np.argsort(-np.asarray(found.vectors)[usable])][:count]]

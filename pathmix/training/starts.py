@@ -8,7 +8,7 @@ import numpy as np
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.errors import OptionError
 
-_MIN_CANDIDATES = 64
+_MIN_CANDIDATES = 256
 _FIRST_POWER = 1e-3  # of the likelihood, while annealing
 
 
@@ -16,17 +16,18 @@ _FIRST_POWER = 1e-3  # of the likelihood, while annealing
 class Starts:
     """How many starts a path gets, and how they compete.
 
-    In each phase of training, `count` new starts race with the best one so far: half of them drop out
-    at a time, by their ELBO. `share` of the phase's iterations go to the race, the rest to its winner.
+    In each phase of training, `count` new starts race with the best one so far: all get the same number
+    of steps, and the one with the highest ELBO wins. `share` of the phase's iterations go to the race,
+    the rest to the winner.
 
     New starts are narrow guides at the best of many candidates, by density. Candidates lie around the
     prior: from its mean to twice as far out as a draw. From the second phase on, a third of the starts
     are the best guide so far with one site changed, and a third take over what other paths found for
     sites of the same name (unless `borrow` is false). `screening` is the number of candidates of each
-    kind per iteration of the phase; there are never fewer than 64.
+    kind per iteration of the phase; there are never fewer than 256.
 
-    >>> Starts(6).candidates(iterations=1_000)
-    250
+    >>> Starts(6).candidates(iterations=2_000)
+    500
     """
 
     count: int

@@ -1,0 +1,1 @@
+"""The evaluation of the SDVI paper, one module for each experiment."""

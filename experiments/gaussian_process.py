@@ -1,0 +1,210 @@
+"""A grammar over Gaussian-process kernels (Sec. 6.3): what structure do the airline passengers have?
+
+python -m experiments.gaussian_process [--preset full]
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import optax
+from numpyro import handlers
+
+import pathmix
+from experiments.airline import HELD_OUT, series, years
+from experiments.report import spread
+from experiments.runner import Experiment, main
+from pathmix.baselines import BBVI, DCC, RandomWalk
+
+PROBABILITIES = (0.2, 0.2, 0.2, 0.2, 0.1, 0.1)  # of SE, RQ, PER, LIN, K * K, K + K
+KINDS = ("SE", "RQ", "PER", "LIN", "*", "+")
+JITTER = 1e-6
+
+
+def kernel(name, x):
+    """The covariance of a random expression over kernels."""
+    kind = KINDS[int(numpyro.sample(f"{name}.kind", dist.Categorical(probs=jnp.array(PROBABILITIES))))]
+    if kind in "*+":
+        left, right = kernel(f"{name}.l", x), kernel(f"{name}.r", x)
+        return left * right if kind == "*" else left + right
+
+    def hyperparameter(what):
+        return numpyro.sample(f"{name}.{kind}.{what}", dist.InverseGamma(2.0, 1.0))
+
+    distance = jnp.abs(x[:, None] - x)
+    if kind == "SE":
+        return jnp.exp(-0.5 * (distance / hyperparameter("lengthscale")) ** 2)
+    if kind == "RQ":
+        scaled = (distance / hyperparameter("lengthscale")) ** 2
+        mixture = hyperparameter("scale_mixture")
+        return (1 + 0.5 * scaled / mixture) ** -mixture
+    if kind == "PER":
+        wave = jnp.sin(jnp.pi * distance / hyperparameter("period"))
+        return jnp.exp(-2 * (wave / hyperparameter("lengthscale")) ** 2)
+    return x[:, None] * x + hyperparameter("bias")
+
+
+def process(x):
+    return kernel("k", x), numpyro.sample("noise", dist.HalfNormal(1.0))
+
+
+def model(x, y):
+    covariance, noise = process(x)
+    covariance = covariance + (noise**2 + JITTER) * jnp.eye(len(x))
+    numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(len(x)), covariance_matrix=covariance), obs=y)
+
+
+def expression(pinned, name="k"):
+    """How a path's kernel is written: `(PER * LIN) + RQ`."""
+    kind = KINDS[int(pinned[f"{name}.kind"])]
+    if kind not in "*+":
+        return kind
+    sides = (expression(pinned, f"{name}.{side}") for side in "lr")
+    return f" {kind} ".join(f"({side})" if " " in side else side for side in sides)
+
+
+METHODS = ("SDVI", "BBVI", "DCC")
+_PAPER = {
+    "SDVI": ("2.05 ± 3.30", "34.53 ± 21.42"),
+    "BBVI": ("-18.82 ± 1.20", "-48.48 ± 0.33"),
+    "DCC": ("-58.92 ± 32.47", "none"),
+}
+_COMMON = {"prior_runs": 3_000, "final_draws": 100, "starts": 3, "learning_rate": 0.03, "keep": 10}
+PRESETS = {
+    "quick": {
+        **_COMMON, "budget": 100_000, "bbvi_steps": 500, "dcc_iterations": 100, "baseline_prior_runs": 100,
+        "seeds": {"SDVI": 1, "BBVI": 1, "DCC": 1},
+    },
+    "full": {
+        **_COMMON, "budget": 200_000, "bbvi_steps": 5_000, "dcc_iterations": 200,
+        "baseline_prior_runs": 1_000, "seeds": {"SDVI": 5, "BBVI": 5, "DCC": 5},
+    },
+}  # fmt: skip
+
+
+def run(method, seed, settings):
+    x, y = series()
+    training = x[:-HELD_OUT], y[:-HELD_OUT]
+    posterior = _inference(method, settings).run(seed, *training)
+    draw = 1_000 + seed
+    held_out = posterior.log_likelihood(draw, settings["final_draws"], x, y)
+    held_out = held_out - posterior.log_likelihood(draw, settings["final_draws"], *training)
+    mean, deviation = predictions(posterior, draw, settings["final_draws"])
+    return {
+        "elbo": None if np.isnan(posterior.elbo) else posterior.elbo,
+        "expected_log_predictive": float(held_out.mean()),
+        "log_predictive": float(np.logaddexp.reduce(held_out) - np.log(len(held_out))),
+        "paths": len(posterior.paths),
+        "best": [
+            {"kernel": expression(path.pinned), "weight": path.weight, "log_evidence": path.log_evidence}
+            for path in posterior.paths[:8]
+        ],
+        "likelihood_evaluations": posterior.likelihood_evaluations,
+        "predicted_mean": mean.round(4).tolist(),
+        "predicted_deviation": deviation.round(4).tolist(),
+    }
+
+
+def predictions(posterior, seed, count):
+    """Mean and deviation of every month, given the training months, over draws of the posterior."""
+    x, y = series()
+    known = slice(len(x) - HELD_OUT)
+    draws = posterior.sample(seed, count)
+    means, variances = [], []
+    with jax.enable_x64(True):
+        for row in range(count):
+            values = {site: draws[site][row] for site in posterior.paths[draws.path[row]].addresses}
+            values = {site: jnp.asarray(value) for site, value in values.items()}
+            covariance, noise = handlers.seed(handlers.substitute(process, values), 0)(jnp.asarray(x))
+            covariance, variance = np.asarray(covariance), float(noise) ** 2 + JITTER
+            among = covariance[known, known] + variance * np.eye(len(y[known]))
+            gain = np.linalg.solve(among, covariance[known]).T
+            means.append(gain @ y[known])
+            variances.append(np.diag(covariance) - np.sum(gain * covariance[:, known], axis=1) + variance)
+    mean = np.mean(means, axis=0)
+    return mean, np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0))
+
+
+def _inference(method, settings):
+    if method == "SDVI":
+        return pathmix.SDVI(
+            model,
+            discovery=pathmix.PriorDiscovery(settings["prior_runs"]),
+            allocation=pathmix.SuccessiveHalving(budget=settings["budget"], keep=settings["keep"]),
+            optimizer=optax.adam(settings["learning_rate"]),
+            particles=1,
+            elbo_samples=settings["final_draws"],
+            starts=settings["starts"],
+        )
+    discovery = pathmix.PriorDiscovery(settings["baseline_prior_runs"])
+    if method == "DCC":
+        return DCC(model, kernel=RandomWalk(), discovery=discovery, iterations=settings["dcc_iterations"])
+    return BBVI(
+        model,
+        discovery=discovery,
+        steps=settings["bbvi_steps"],
+        particles=10,
+        optimizer=optax.adam(0.005),
+        elbo_samples=settings["final_draws"],
+    )
+
+
+def rows(results):
+    table = [("method", "expected log predictive", "paper", "log predictive", "ELBO", "paper",
+              "likelihood evaluations", "best kernel of each run")]  # fmt: skip
+    for method in METHODS:
+        cells = results.of(method)
+        if not cells:
+            continue
+        predictive, elbo = _PAPER[method]
+        elbos = [cell["elbo"] for cell in cells if cell["elbo"] is not None]
+        table.append((
+            method,
+            spread([cell["expected_log_predictive"] for cell in cells]), predictive,
+            spread([cell["log_predictive"] for cell in cells]),
+            spread(elbos) if elbos else "none", elbo,
+            f"{np.mean([cell['likelihood_evaluations'] for cell in cells]):,.0f}",
+            "; ".join(cell["best"][0]["kernel"] for cell in cells),
+        ))  # fmt: skip
+    return table
+
+
+def picture(results, file):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shown = [method for method in METHODS if results.of(method)]
+    figure, axes = plt.subplots(
+        len(shown), 1, figsize=(9, 3 * len(shown)), layout="constrained", squeeze=False
+    )
+    _, y = series()
+    time = years()
+    for axis, method in zip(axes[:, 0], shown, strict=True):
+        ranked = sorted(results.of(method), key=lambda cell: cell["expected_log_predictive"])
+        cell = ranked[len(ranked) // 2]
+        mean, deviation = np.array(cell["predicted_mean"]), np.array(cell["predicted_deviation"])
+        axis.fill_between(
+            time, mean - 2 * deviation, mean + 2 * deviation, alpha=0.25, label="two deviations"
+        )
+        axis.plot(time, mean, label="posterior mean")
+        axis.plot(time[:-HELD_OUT], y[:-HELD_OUT], "k.", markersize=4, label="training months")
+        axis.plot(time[-HELD_OUT:], y[-HELD_OUT:], "r.", markersize=5, label="held out")
+        axis.set(ylabel="passengers, scaled", title=f"{method}: run with the median expected log predictive")
+        axis.legend(frameon=False, loc="upper left", fontsize=8)
+    figure.savefig(file, dpi=110)
+    plt.close(figure)
+
+
+def cells(settings):
+    return [(method, seed) for method in METHODS for seed in range(settings["seeds"].get(method, 0))]
+
+
+EXPERIMENT = Experiment(
+    "gaussian_process", "Gaussian-process kernels, airline passengers", PRESETS, cells, run, rows, picture
+)
+
+if __name__ == "__main__":
+    main(EXPERIMENT)

@@ -1,0 +1,46 @@
+"""The log-likelihood of new data at latent values that are already drawn."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.batching import over_rows
+from pathmix.path import Path
+from pathmix.program import Program
+from pathmix.seeds import Seed
+
+_BATCH = 128  # of runs of the program
+_ROWS = 32  # of densities computed at once
+
+
+def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Of the program's observed sites, for each row of latent values.
+
+    New arguments may lead rows of one path apart, so the program is run again to find their paths.
+    """
+    count = len(next(iter(latent.values())))
+    found = np.full(count, np.nan)
+    compiled: dict[Path, Callable[..., Any]] = {}
+    for start in range(0, count, _BATCH):
+        rows = np.arange(start, start + _BATCH) % count
+        wanted = np.arange(_BATCH) < count - start
+        given = {name: values[rows] for name, values in latent.items()}
+        for execution in program.frontend.explore(program, Seed.of(0), wanted, given=given, complete=True):
+            if execution.path not in compiled:
+                compiled[execution.path] = _make(program, execution)
+            done = rows[execution.followed & wanted]
+            values = [latent[name] for name in execution.path.addresses]
+            for first in range(0, len(done), _ROWS):
+                block = done[np.arange(first, first + _ROWS) % len(done)]
+                result = compiled[execution.path]([jnp.asarray(column[block]) for column in values])
+                found[block] = np.asarray(result)
+    return found
+
+
+def _make(program: Program, execution: Any) -> Callable[..., Any]:
+    slp = program.frontend.replay(program, execution)
+    graph = slp.graph.outputs([slp.LOG_LIKELIHOOD])
+    return jax.jit(lambda columns: over_rows(lambda *row: graph(graph.consts, row)[0])(*columns))
