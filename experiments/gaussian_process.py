@@ -70,14 +70,14 @@ _PAPER = {
     "BBVI": ("-18.82 ± 1.20", "-48.48 ± 0.33"),
     "DCC": ("-58.92 ± 32.47", "none"),
 }
-_COMMON = {"prior_runs": 3_000, "final_draws": 100, "starts": 3, "learning_rate": 0.03, "keep": 10}
+_COMMON = {"final_draws": 100, "starts": 3, "learning_rate": 0.03, "keep": 10}
 PRESETS = {
     "quick": {
-        **_COMMON, "budget": 100_000, "bbvi_steps": 500, "dcc_iterations": 100, "baseline_prior_runs": 100,
+        **_COMMON, "prior_runs": 1_000, "budget": 100_000, "bbvi_steps": 500, "dcc_iterations": 100, "baseline_prior_runs": 100,
         "seeds": {"SDVI": 1, "BBVI": 1, "DCC": 1},
     },
     "full": {
-        **_COMMON, "budget": 200_000, "bbvi_steps": 5_000, "dcc_iterations": 200,
+        **_COMMON, "prior_runs": 3_000, "budget": 300_000, "bbvi_steps": 5_000, "dcc_iterations": 200,
         "baseline_prior_runs": 1_000, "seeds": {"SDVI": 5, "BBVI": 5, "DCC": 5},
     },
 }  # fmt: skip

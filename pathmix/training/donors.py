@@ -9,27 +9,32 @@ from pathmix.training.fit import PathFit
 Values = dict[str, np.ndarray]
 
 
+_LATEST = 50  # steps by which fits are compared
+
+
 class Donors:
     """The fits of a moment, as lenders of starting points."""
 
     def __init__(self, fits: Sequence[PathFit]) -> None:
-        trained = [fit for fit in fits if fit.steps and np.isfinite(fit.elbo)]
+        levels = {fit: fit.start.level(_LATEST) for fit in fits if fit.start is not None and fit.steps}
+        ranked = sorted((fit for fit in levels if np.isfinite(levels[fit])), key=lambda fit: -levels[fit])
         # Where they stand now: they go on training while others borrow from them.
-        self._lenders = [(fit, fit.location()) for fit in sorted(trained, key=lambda fit: -fit.elbo)]
+        self._best_first = [(fit, _keys(fit), fit.location()) for fit in ranked]
 
-    def of(self, fit: PathFit) -> list[Values]:
-        """For each free site, the best other path that has one of this name and shape; best path first.
+    def of(self, fit: PathFit, count: int) -> list[Values]:
+        """What the best paths that share sites with this one found for them, from at most `count` paths.
 
-        Each lends all the sites that it shares with the path.
+        Paths that have a site which no better one has come first.
         """
         mine = _keys(fit)
-        lent, missing = [], set(mine)
-        for lender, location in self._lenders:
-            shared = _keys(lender) & mine
-            if lender is not fit and shared & missing:
-                lent.append({name: location[name] for name, _ in shared})
+        first, later, missing = [], [], set(mine)
+        for lender, keys, location in self._best_first:
+            shared = keys & mine
+            if lender is not fit and shared:
+                lent = {name: location[name] for name, _ in shared}
+                (first if shared & missing else later).append(lent)
                 missing -= shared
-        return lent
+        return [*first, *later][:count]
 
 
 def _keys(fit: PathFit) -> set[tuple[str, tuple[int, ...]]]:

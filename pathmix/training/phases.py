@@ -13,6 +13,7 @@ from pathmix.executors.threads import Threads
 from pathmix.progress import ProgressBar
 from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit
+from pathmix.training.pooled import Prior, pool
 from pathmix.training.race import race
 from pathmix.training.starts import Starts
 
@@ -60,7 +61,7 @@ def optimise(
     phases = allocation.phases(len(active))
     progress.budget(allocation.budget)
 
-    def train(index: int, iterations: int, donors: Donors | None) -> None:
+    def train(index: int, iterations: int, donors: Donors | None = None) -> None:
         def report(steps: int, elbo: float) -> bool:
             progress.advance(steps, labels[index], elbo)
             return not executor.stopping.is_set()
@@ -69,18 +70,23 @@ def optimise(
             if starts is None:
                 fit.train(iterations, log_c, report)
             else:
-                lent = donors.of(fit) if donors is not None else []
-                race(fit, starts, iterations, paths[index].draws, lent, log_c, report)
+                lent = donors.of(fit, starts.thirds) if donors is not None else []
+                race(fit, starts, iterations, Prior(paths[index].draws, pooled), lent, log_c, report)
 
         if not executor.stopping.is_set():
             guarded(task)(fits[index])
 
+    pooled = pool(paths) if starts is not None else {}
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
-        lending = starts is not None and starts.borrow and phase > 0
-        donors = Donors(fits) if lending else None
-        executor.map(partial(train, iterations=iterations, donors=donors), active)
+        if starts is None:
+            executor.map(partial(train, iterations=iterations), active)
+        else:
+            # Two rounds: paths can learn from each other before any of them is set aside.
+            for part in (iterations // 2, iterations - iterations // 2):
+                donors = Donors(fits) if starts.borrow else None
+                executor.map(partial(train, iterations=part, donors=donors), active)
         if phase == phases - 1 or executor.stopping.is_set():
             return
         executor.map(lambda index: guarded(PathFit.estimate_elbo)(fits[index]), active)

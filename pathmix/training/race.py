@@ -1,12 +1,12 @@
 """A race between starts of one path, within a phase of training."""
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from pathmix.seeds import Seed
 from pathmix.training.fit import PathFit, Report
+from pathmix.training.pooled import Prior, Values
 from pathmix.training.starts import Start, Starts
 
 _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's mean as a prior draw
@@ -14,57 +14,48 @@ _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's 
 # special about their place, so those around the prior take turns.
 _NARROW, _WIDER = 0.1, 0.3
 
-Values = dict[str, np.ndarray]
-
 
 def race(
     fit: PathFit,
     options: Starts,
     iterations: int,
-    draws: Values,
+    prior: Prior,
     donors: Sequence[Values],
     log_c: float,
     report: Report,
 ) -> None:
     """Train the best start so far against new ones, and then the winner, for `iterations` in all.
 
-    `draws` are prior draws of the path; `donors` are what other paths found for some of its sites.
+    `donors` are what other paths found for some of this path's sites.
     """
     assert fit.start is not None
-    entrants = [fit.start, *_new_starts(fit, options, options.candidates(iterations), draws, donors)]
+    entrants = [fit.start, *_new_starts(fit, options, options.candidates(iterations), prior, donors)]
     steps = int(options.share * iterations) // len(entrants)
     if len(entrants) > 1 and steps > 0:
         going = all(fit.advance(entrant, steps, log_c, report) for entrant in entrants)
-        fit.start = max(entrants, key=lambda entrant: _standing(entrant, steps))
+        fit.start = max(entrants, key=lambda entrant: entrant.level(max(steps // 2, 1)))
         if not going:
             return
         iterations -= steps * len(entrants)
     fit.train(iterations, log_c, report)
 
 
-def _standing(start: Start, steps: int) -> float:
-    """The mean ELBO over the last half of some steps."""
-    newest = np.concatenate([np.zeros(0), *start.history])[-max(steps // 2, 1) :]
-    usable = newest[np.isfinite(newest)]
-    return float(usable.mean()) if len(usable) else -math.inf
-
-
 def _new_starts(
-    fit: PathFit, options: Starts, size: int, draws: Values, donors: Sequence[Values]
+    fit: PathFit, options: Starts, size: int, prior: Prior, donors: Sequence[Values]
 ) -> list[Start]:
     """Narrow guides at the best candidates of each kind."""
     vectors = fit.vectors[np.all(np.isfinite(fit.vectors), axis=1)]
     if len(vectors) == 0:
         return []
     seed = fit.training_seed.child(fit.blocks, 0)
-    around_prior = _around_prior(vectors, size, seed.child(0))
+    around_prior = _around_prior(vectors, prior.mean(fit), size, seed.child(0))
     changed, borrowed = [], []
-    third = options.count // 3
+    third = options.thirds
     if fit.steps > 0 and third > 0:
         changed = _best(fit, _one_site_changed(fit, around_prior, seed.child(1)), third)
-    for number, donor in enumerate(donors[:third]):
+    for number, donor in enumerate(donors):
         rows = seed.child(2, number).generator().integers(len(fit.vectors), size=size)
-        borrowed += _best(fit, fit.unconstrained(_taken_over(draws, rows, donor)), 1)
+        borrowed += _best(fit, fit.unconstrained(_taken_over(prior.draws, rows, donor)), 1)
     others = changed + borrowed
     fresh = _best(fit, around_prior, options.count - len(others))
     widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(others)
@@ -74,10 +65,9 @@ def _new_starts(
     ]
 
 
-def _around_prior(vectors: np.ndarray, count: int, seed: Seed) -> np.ndarray:
+def _around_prior(vectors: np.ndarray, mean: np.ndarray, count: int, seed: Seed) -> np.ndarray:
     """From the prior's mean to beyond a prior draw: some posteriors lie where the prior rarely goes."""
     generator = seed.generator()
-    mean = vectors.mean(axis=0)
     drawn = vectors[generator.integers(len(vectors), size=count)]
     return mean + generator.uniform(0, _FARTHEST, (count, 1)) * (drawn - mean)
 

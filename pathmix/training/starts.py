@@ -16,15 +16,15 @@ _FIRST_POWER = 1e-3  # of the likelihood, while annealing
 class Starts:
     """How many starts a path gets, and how they compete.
 
-    In each phase of training, `count` new starts race with the best one so far: all get the same number
-    of steps, and the one with the highest ELBO wins. `share` of the phase's iterations go to the race,
-    the rest to the winner.
+    Each phase of training has two rounds. In a round, `count` new starts race with the best one so far:
+    all get the same number of steps, and the one with the highest ELBO wins. `share` of the iterations
+    go to the race, the rest to the winner.
 
     New starts are narrow guides at the best of many candidates, by density. Candidates lie around the
-    prior: from its mean to twice as far out as a draw. From the second phase on, a third of the starts
+    prior: from its mean to twice as far out as a draw. From the second round on, a third of the starts
     are the best guide so far with one site changed, and a third take over what other paths found for
     sites of the same name (unless `borrow` is false). `screening` is the number of candidates of each
-    kind per iteration of the phase; there are never fewer than 256.
+    kind per iteration; there are never fewer than 256.
 
     >>> Starts(6).candidates(iterations=2_000)
     500
@@ -41,6 +41,11 @@ class Starts:
         if not 0 < self.share < 1:
             raise OptionError(f"Starts(share=...) must be between 0 and 1, not {self.share!r}.")
 
+    @property
+    def thirds(self) -> int:
+        """How many starts of each informed kind there are at most."""
+        return self.count // 3
+
     def candidates(self, iterations: int) -> int:
         return max(_MIN_CANDIDATES, self.count, int(self.screening * iterations))
 
@@ -53,6 +58,12 @@ class Start:
     steps: int = 0
     annealed: int = 0  # steps with a tempered likelihood
     history: list[np.ndarray] = field(default_factory=list)  # ELBO of each step
+
+    def level(self, steps: int) -> float:
+        """The mean ELBO over the last steps."""
+        newest = np.concatenate([np.zeros(0), *self.history])[-steps:]
+        usable = newest[np.isfinite(newest)]
+        return float(usable.mean()) if len(usable) else -np.inf
 
 
 def likelihood_powers(start: Start, steps: int) -> np.ndarray:

@@ -1,0 +1,49 @@
+"""What is known of the prior: draws on a path, and draws of its sites on all paths together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pathmix.discovery import DiscoveredPath
+from pathmix.training.fit import PathFit
+
+Values = dict[str, np.ndarray]
+Pool = dict[tuple[str, tuple[int, ...]], np.ndarray]  # by name and shape of the site
+
+_ROWS = 1_024
+
+
+def pool(paths: Sequence[DiscoveredPath]) -> Pool:
+    """The draws of each site over all paths that have it."""
+    parts: dict[tuple[str, tuple[int, ...]], list[np.ndarray]] = {}
+    for path in paths:
+        for name, values in path.draws.items():
+            parts.setdefault((name, values.shape[1:]), []).append(values[: path.followers])
+    return {key: np.concatenate(arrays)[:_ROWS] for key, arrays in parts.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    draws: Values  # on the path
+    pool: Pool
+
+    def mean(self, fit: PathFit) -> np.ndarray:
+        """The prior's mean in unconstrained coordinates.
+
+        A rare path has few draws of its own, and a mean over few is far off in many dimensions. Where the
+        pool's values are outside of what a path allows, its own draws must do.
+        """
+        own = _mean(fit.vectors)
+        rows = np.arange(_ROWS)
+        values = {}
+        for site in fit.target.slp.sites:
+            known = self.draws[site.name] if site.pinned is not None else self.pool[site.name, site.shape]
+            values[site.name] = known[rows % len(known)]
+        pooled = fit.unconstrained(values)
+        return np.where(np.all(np.isfinite(pooled), axis=0), _mean(pooled), own)
+
+
+def _mean(vectors: np.ndarray) -> np.ndarray:
+    usable = vectors[np.all(np.isfinite(vectors), axis=1)]
+    return usable.mean(axis=0) if len(usable) else np.zeros(vectors.shape[1])
