@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format benchmark clean
+.PHONY: demo test trust paper lint format benchmark clean
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -19,6 +19,17 @@ lint: .venv/installed
 
 test: lint
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# Slow checks of what inference gives, against exact answers.
+trust: .venv/installed
+	$(BIN)/pytest -n 2 --dist loadfile -m trust
+
+# The paper's evaluation, small; --preset full for all of it (see experiments/RESULTS.md).
+paper: .venv/installed
+	$(BIN)/python -m experiments.two_branches
+	$(BIN)/python -m experiments.ten_branches
+	$(BIN)/python -m experiments.mixture
+	$(BIN)/python -m experiments.gaussian_process
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

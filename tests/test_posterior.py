@@ -9,8 +9,9 @@ from scipy import stats
 
 import pathmix
 from pathmix.errors import ValueLookupError
+from pathmix.weights import global_elbo, path_weights
 from tests import exact
-from tests.zoo import programs
+from tests.zoo import programs, pyro_programs
 
 
 @pytest.fixture(scope="module")
@@ -189,3 +190,33 @@ def test_parameters_are_kept_and_noted():
     posterior = exact.fit(model, 0.5)
     assert posterior.elbo == pytest.approx(stats.norm.logpdf(0.5, 0, np.sqrt(5)), abs=0.01)
     assert "initial values: scale" in str(posterior)
+
+
+@pytest.mark.parametrize("model", [programs.two_branches, pyro_programs.two_branches])
+def test_log_likelihood_of_new_data(model):
+    posterior = exact.fit(model, 2.0, budget=500)
+    count = 150  # more than one batch of runs
+    draws = posterior.sample(3, count)
+    z = np.where(draws["z1"].mask, draws["z2"].data, draws["z1"].data)
+    found = posterior.log_likelihood(3, count, 1.5)
+    np.testing.assert_allclose(found, stats.norm.logpdf(1.5, z, 2), rtol=1e-9)
+
+
+def test_log_likelihood_with_arguments_that_lead_elsewhere():
+    def model(y, limit):
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        shift = 5.0 if x < limit else -5.0
+        numpyro.sample("y", dist.Normal(shift, 1), obs=y)
+
+    posterior = exact.fit(model, 0.0, 0.0, budget=200)
+    x = posterior.sample(0, 40)["x"].data
+    found = posterior.log_likelihood(0, 40, 1.0, 0.5)
+    np.testing.assert_allclose(found, stats.norm.logpdf(1.0, np.where(x < 0.5, 5, -5), 1), rtol=1e-9)
+
+
+def test_the_elbo_of_a_mixture_with_any_weights():
+    elbos = np.array([-1.0, -2.0, -np.inf])
+    best = path_weights(elbos)
+    assert global_elbo(elbos, best) == pytest.approx(exact.logsumexp(elbos))
+    assert global_elbo(elbos, [0.5, 0.5, 0.0]) == pytest.approx(-1.5 + np.log(2))
+    assert global_elbo(elbos, [0.0, 0.0, 0.0]) == -np.inf
