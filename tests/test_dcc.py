@@ -96,6 +96,7 @@ def test_two_intervals(kernel):
     assert all(path.region == "box" for path in posterior.paths)
 
 
+@pytest.mark.trust
 def test_ten_discrete_branches():
     posterior = sample(ten_means, 2.0, kernel=NUTS(), iterations=80)
     truth = np.log(0.1) + stats.norm.logpdf(2.0, np.arange(10), np.sqrt(2))
@@ -111,6 +112,7 @@ def test_ten_branches():
     assert_evidences(posterior, dict(zip(labels, exact.ten_branches(2.0), strict=True)))
 
 
+@pytest.mark.trust
 def test_polynomial_degree():
     arguments = programs.POLYNOMIAL_X, programs.POLYNOMIAL_Y
     posterior = sample(programs.polynomial, *arguments, iterations=100)
@@ -129,6 +131,7 @@ def test_branch_on_a_sum():
     assert np.all((total > 1) == high)
 
 
+@pytest.mark.trust
 def test_ten_dimensions():
     """A conjugate path whose posterior is correlated and ten times narrower than the prior."""
     generator = np.random.default_rng(0)

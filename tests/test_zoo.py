@@ -131,7 +131,13 @@ class Known:
         return self.found
 
 
-@every_program
+# Every path is compiled twice: a few programs stand for all in the quick suite.
+_QUICK = ("two_branches", "polynomial", "pedestrian", "minibatched", "nested_supports")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in _QUICK else pytest.mark.trust) for name in NUMPYRO]
+)
 def test_the_same_options_give_the_same_weights(name):
     """From the same prior draws and seed, guides, ELBOs and weights differ by rounding alone.
 
@@ -171,6 +177,7 @@ def _fitted(model, args, found, paths):
     return exact.fit(model, *args, discovery=discovery, budget=100 * len(known), elbo_samples=200)
 
 
+@pytest.mark.trust
 @pytest.mark.parametrize("name", ["two_branches", "spike_and_slab", "pinned_pairs"])
 def test_whole_runs_agree_within_their_errors(name):
     """Runs with the same options and seed: random streams differ between libraries, so guides do.
