@@ -312,6 +312,7 @@ def test_a_pyro_program():
     assert posterior.predict(0, 10, None)["y"].shape == (10,)
 
 
+@pytest.mark.trust
 def test_the_same_seed_gives_the_same_bits_with_one_and_two_threads():
     one, two, other = (
         sample(ten_means, 2.0, seed=seed, threads=threads, iterations=20)

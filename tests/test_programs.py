@@ -89,6 +89,7 @@ def test_pinned_values_one_eleven_and_eleven_one():
         assert path.elbo == pytest.approx(logs[key], abs=0.02)
 
 
+@pytest.mark.trust
 def test_the_pedestrian_walks_home():
     posterior = exact.fit(programs.pedestrian, 1.1, budget=60_000)
     best = posterior.paths[:3]
@@ -101,6 +102,7 @@ def test_the_pedestrian_walks_home():
     assert np.abs(walked.compressed() - 1.1).mean() < 0.2
 
 
+@pytest.mark.trust
 def test_a_poisson_mixture_finds_its_clusters():
     y = programs.MIXTURE_Y
     posterior = exact.fit(programs.poisson_mixture, y, budget=80_000)

@@ -181,6 +181,7 @@ def gaussian_process(x, y):
     pyro.sample("y", dist.MultivariateNormal(torch.zeros(len(x)), covariance), obs=y)
 
 
+@pytest.mark.trust
 def test_a_grammar_of_gaussian_process_kernels():
     x = torch.linspace(-1, 1, 30)
     paths = densities_are_pyros(gaussian_process, x, torch.sin(5 * x) + 0.3 * x, most=4)
@@ -221,6 +222,7 @@ def infinite_mixture(y, most=6):
         pyro.sample("y", mixture, obs=y)
 
 
+@pytest.mark.trust
 def test_the_infinite_gaussian_mixture_in_100_dimensions():
     y = torch.arange(500.0).reshape(5, 100).cos()
     paths = densities_are_pyros(infinite_mixture, y, most=4)

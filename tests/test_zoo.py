@@ -132,7 +132,7 @@ class Known:
 
 
 # Every path is compiled twice: a few programs stand for all in the quick suite.
-_QUICK = ("two_branches", "polynomial", "pedestrian", "minibatched", "nested_supports")
+_QUICK = ("two_branches", "polynomial", "minibatched")
 
 
 @pytest.mark.parametrize(
