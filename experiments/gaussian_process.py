@@ -73,8 +73,8 @@ _PAPER = {
 _COMMON = {"final_draws": 100, "starts": 3, "learning_rate": 0.03, "keep": 10}
 PRESETS = {
     "quick": {
-        **_COMMON, "prior_runs": 1_000, "budget": 100_000, "bbvi_steps": 500, "dcc_iterations": 100,
-        "baseline_prior_runs": 100, "seeds": {"SDVI": 1, "BBVI": 1, "DCC": 1},
+        **_COMMON, "prior_runs": 300, "budget": 30_000, "bbvi_steps": 300, "dcc_iterations": 50,
+        "baseline_prior_runs": 50, "seeds": {"SDVI": 1, "BBVI": 1, "DCC": 1},
     },
     "full": {
         **_COMMON, "prior_runs": 3_000, "budget": 300_000, "bbvi_steps": 5_000, "dcc_iterations": 200,

@@ -72,8 +72,8 @@ _PAPER = {
 _COMMON = {"prior_runs": 1_000, "particles": 10, "final_draws": 100, "learning_rate": 0.1, "batch": 100}
 PRESETS = {
     "quick": {
-        **_COMMON, "budget": 10_000, "starts": 6, "bbvi_steps": 300, "dcc_iterations": 20,
-        "seeds": {"SDVI": 1, "S-SDVI": 1, "SDVI (single start)": 1, "BBVI": 1, "DCC": 1},
+        **_COMMON, "budget": 20_000, "starts": 6, "bbvi_steps": 200, "dcc_iterations": 20,
+        "seeds": {"SDVI": 1, "S-SDVI": 1, "BBVI": 1, "DCC": 1},
     },
     "full": {
         **_COMMON, "budget": 20_000, "starts": 6, "bbvi_steps": 20_000, "dcc_iterations": 200,

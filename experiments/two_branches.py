@@ -45,7 +45,7 @@ METHODS = ("SDVI", "BBVI", "AutoGuide")
 _PAPER = {  # it gives a picture, and says this of it
     "SDVI": "accurate",
     "BBVI": "unsatisfactory: a limited family",
-    "AutoGuide": "no words on it",
+    "AutoGuide": "a picture only",
 }
 _COMMON = {
     "prior_runs": 200, "steps": 2_000, "particles": 10, "final_draws": 1_000, "learning_rate": 0.01,
