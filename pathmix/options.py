@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import optax
 from numpyro.infer.autoguide import AutoGuide
 
-from pathmix.checks import check_choice, check_positive_int
+from pathmix.checks import check_choice, check_method, check_positive_int
 from pathmix.errors import OptionError
 from pathmix.guides import FullRank, Guide, LowRank, MeanField
 from pathmix.training.starts import Starts
@@ -17,8 +17,7 @@ NAMED_GUIDES: dict[str, Guide] = {"meanfield": MeanField(), "fullrank": FullRank
 
 
 def check_options(options: "SDVI") -> None:
-    if not callable(options.model):
-        raise OptionError(f"The model must be callable, not {options.model!r}.")
+    check_method(options)
     if isinstance(options.guide, str):
         check_choice("guide", options.guide, tuple(NAMED_GUIDES))
     elif isinstance(options.guide, AutoGuide):
@@ -35,10 +34,9 @@ def check_options(options: "SDVI") -> None:
             raise OptionError(
                 f"The guide {options.guide!r} is not hashable; make it a frozen dataclass."
             ) from None
-    for name, needed in (("discovery", "discover"), ("allocation", "survivors")):
-        value = getattr(options, name)
-        if isinstance(value, type) or not hasattr(value, needed):
-            raise OptionError(f"{name} must be an object like the default one, not {value!r}.")
+    allocation = options.allocation
+    if isinstance(allocation, type) or not hasattr(allocation, "survivors"):
+        raise OptionError(f"allocation must be an object like the default one, not {allocation!r}.")
     if not isinstance(options.optimizer, optax.GradientTransformation):
         raise OptionError(f"optimizer must be an optax optimiser, not {options.optimizer!r}.")
     check_positive_int("particles", options.particles)
@@ -50,9 +48,7 @@ def check_options(options: "SDVI") -> None:
     if not 0 <= options.annealing <= 1:
         raise OptionError(f"annealing is a share of training, from 0 to 1, not {options.annealing!r}.")
     check_choice("gradient", options.gradient, ("auto", "reparam", "score", "truncated"))
-    check_choice("precision", options.precision, ("float64", "float32"))
-    for name in ("boxes", "progress"):
-        if not isinstance(getattr(options, name), bool):
-            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}.")
+    if not isinstance(options.boxes, bool):
+        raise OptionError(f"boxes must be True or False, not {options.boxes!r}.")
     if options.threads is not None:
         check_positive_int("threads", options.threads)

@@ -45,8 +45,8 @@ def narrow_evidence():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_starts_find_the_mode_that_one_start_misses(seed):
-    """Of the 256 candidates or more of each round, 1.7% lie so near to the narrow mode that their density is
-    the highest: all of them miss it once in 7,000 runs."""
+    """1.3% of candidates lie so near to the narrow mode that their density is the highest. Two rounds have at
+    least 768 of them: all miss it once in 20,000 runs."""
     options = {"seed": seed, "budget": 4_000, "optimizer": optax.adam(0.03)}
     single, several = exact.fit(two_modes, **options), exact.fit(two_modes, starts=4, **options)
     assert single.elbo < 0
@@ -78,7 +78,7 @@ def test_paths_lend_the_sites_that_others_have_too():
         donors = Donors(list(fits.values()))
         (lent,) = donors.of(fits[1], 5)
         assert lent.keys() == {"m"}
-        assert lent["m"] == pytest.approx(float(fits[0].location()["m"]))
+        assert lent["m"] == pytest.approx(float(fits[0].location(fits[0].params)["m"]))
         assert donors.of(fits[1], 0) == []
 
 
@@ -86,7 +86,7 @@ def test_a_path_takes_over_what_another_found():
     """Both paths end in the same mode of the site that they share."""
     posterior = exact.fit(nested, budget=12_000, starts=Starts(3), seed=1, optimizer=optax.adam(0.03))
     with engine_scope("float64"):
-        centres = [component.fit.location()["m"] for component in posterior._components]
+        centres = [c.fit.location(c.fit.params)["m"] for c in posterior._components]
     np.testing.assert_allclose(centres, PLACE, atol=0.2)
 
 

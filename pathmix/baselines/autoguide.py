@@ -13,9 +13,9 @@ from pathmix.baselines.automatic import Automatic, no_discrete_site
 from pathmix.baselines.book import Book
 from pathmix.baselines.global_guide import Training, posterior_of
 from pathmix.baselines.known_path import KnownPath
-from pathmix.checks import check_choice, check_positive_int, check_positive_number
+from pathmix.checks import check_method, check_positive_int, check_positive_number
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery
-from pathmix.errors import OptionError, UnsupportedSiteError
+from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends import numpyro as numpyro_frontend
 from pathmix.frontends.recognise import bind
 from pathmix.posterior import Posterior
@@ -62,16 +62,10 @@ class AutoGuide:
     progress: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(self.model):
-            raise OptionError(f"The model must be callable, not {self.model!r}.")
+        check_method(self)
         for name in ("steps", "particles", "elbo_samples"):
             check_positive_int(name, getattr(self, name))
         check_positive_number("learning_rate", self.learning_rate)
-        if isinstance(self.discovery, type) or not hasattr(self.discovery, "discover"):
-            raise OptionError(f"discovery must be an object like the default one, not {self.discovery!r}.")
-        check_choice("precision", self.precision, ("float64", "float32"))
-        if not isinstance(self.progress, bool):
-            raise OptionError(f"progress must be True or False, not {self.progress!r}.")
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""

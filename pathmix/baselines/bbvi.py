@@ -16,7 +16,7 @@ from pathmix.baselines.finder import Claim, Finder, addresses_met
 from pathmix.baselines.global_guide import PathDraws, Training, joined, posterior_of
 from pathmix.baselines.initialise import PriorDraws
 from pathmix.baselines.known_path import KnownPath
-from pathmix.checks import check_choice, check_positive_int
+from pathmix.checks import check_method, check_positive_int
 from pathmix.components import Values
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery
 from pathmix.errors import OptionError
@@ -73,17 +73,11 @@ class BBVI:
     progress: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(self.model):
-            raise OptionError(f"The model must be callable, not {self.model!r}.")
+        check_method(self)
         for name in ("steps", "particles", "cap", "elbo_samples"):
             check_positive_int(name, getattr(self, name))
         if not isinstance(self.optimizer, optax.GradientTransformation):
             raise OptionError(f"optimizer must be an optax optimiser, not {self.optimizer!r}.")
-        if isinstance(self.discovery, type) or not hasattr(self.discovery, "discover"):
-            raise OptionError(f"discovery must be an object like the default one, not {self.discovery!r}.")
-        check_choice("precision", self.precision, ("float64", "float32"))
-        if not isinstance(self.progress, bool):
-            raise OptionError(f"progress must be True or False, not {self.progress!r}.")
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""

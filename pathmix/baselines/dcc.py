@@ -13,7 +13,7 @@ from pathmix.baselines.kernels import NUTS, Kernel
 from pathmix.baselines.sampling.chains import ChainOptions, PathChains
 from pathmix.baselines.sampling.confidence import next_path
 from pathmix.baselines.sampling.verdict import uncertain, verdict
-from pathmix.checks import check_choice, check_positive_int
+from pathmix.checks import check_method, check_positive_int
 from pathmix.components import WeightedDraws
 from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
 from pathmix.errors import OptionError, PathmixWarning
@@ -232,18 +232,12 @@ def _notes(
 
 
 def _check(options: DCC) -> None:
-    if not callable(options.model):
-        raise OptionError(f"The model must be callable, not {options.model!r}.")
+    check_method(options)
     if isinstance(options.kernel, type) or not isinstance(options.kernel, Kernel):
         raise OptionError(
             f"kernel must be NUTS(...), RandomWalk(...) or another Kernel, not {options.kernel!r}."
         )
-    if isinstance(options.discovery, type) or not hasattr(options.discovery, "discover"):
-        raise OptionError(f"discovery must be an object like the default one, not {options.discovery!r}.")
     for name in ("iterations", "chains", "samples", "proposals"):
         check_positive_int(name, getattr(options, name))
-    check_choice("precision", options.precision, ("float64", "float32"))
-    if not isinstance(options.progress, bool):
-        raise OptionError(f"progress must be True or False, not {options.progress!r}.")
     if options.threads is not None:
         check_positive_int("threads", options.threads)

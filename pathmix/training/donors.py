@@ -8,7 +8,6 @@ from pathmix.training.fit import PathFit
 
 Values = dict[str, np.ndarray]
 
-
 _LATEST = 50  # steps by which fits are compared
 
 
@@ -19,7 +18,7 @@ class Donors:
         levels = {fit: fit.start.level(_LATEST) for fit in fits if fit.start is not None and fit.steps}
         ranked = sorted((fit for fit in levels if np.isfinite(levels[fit])), key=lambda fit: -levels[fit])
         # Where they stand now: they go on training while others borrow from them.
-        self._best_first = [(fit, _keys(fit), fit.location()) for fit in ranked]
+        self._best_first = [(fit, _keys(fit), fit.params) for fit in ranked]
 
     def of(self, fit: PathFit, count: int) -> list[Values]:
         """What the best paths that share sites with this one found for them, from at most `count` paths.
@@ -28,13 +27,15 @@ class Donors:
         """
         mine = _keys(fit)
         first, later, missing = [], [], set(mine)
-        for lender, keys, location in self._best_first:
+        for lender, keys, params in self._best_first:
             shared = keys & mine
             if lender is not fit and shared:
-                lent = {name: location[name] for name, _ in shared}
-                (first if shared & missing else later).append(lent)
+                (first if shared & missing else later).append((lender, shared, params))
                 missing -= shared
-        return [*first, *later][:count]
+        return [
+            {name: value for name, value in lender.location(params).items() if (name, value.shape) in shared}
+            for lender, shared, params in [*first, *later][:count]
+        ]
 
 
 def _keys(fit: PathFit) -> set[tuple[str, tuple[int, ...]]]:

@@ -128,13 +128,14 @@ class PathFit:
         self.evaluations += len(vectors)
         return self._in_blocks("densities", make, [vectors], _DENSITY_BLOCK)
 
-    def centre(self) -> np.ndarray:
-        """The vector in the middle of the guide."""
-        return np.asarray(self.guide.sample(self.params, jnp.zeros(self.guide.noise_size(self.target.dim))))
+    def centre(self, params: Params) -> np.ndarray:
+        """The vector in the middle of a guide."""
+        return np.asarray(self.guide.sample(params, jnp.zeros(self.guide.noise_size(self.target.dim))))
 
-    def location(self) -> dict[str, np.ndarray]:
-        """The free sites in the middle of the guide."""
-        values, _ = self.target.coordinates.constrain(jnp.asarray(self.centre()), self.target.arguments.map)
+    def location(self, params: Params) -> dict[str, np.ndarray]:
+        """The free sites in the middle of a guide."""
+        centre = jnp.asarray(self.centre(params))
+        values, _ = self.target.coordinates.constrain(centre, self.target.arguments.map)
         sites = zip(self.target.slp.sites, values, strict=True)
         return {site.name: np.asarray(value) for site, value in sites if site.pinned is None}
 

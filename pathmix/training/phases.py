@@ -71,12 +71,13 @@ def optimise(
                 fit.train(iterations, log_c, report)
             else:
                 lent = donors.of(fit, starts.thirds) if donors is not None else []
-                race(fit, starts, iterations, Prior(paths[index].draws, pooled), lent, log_c, report)
+                race(fit, starts, iterations, priors[index], lent, log_c, report)
 
         if not executor.stopping.is_set():
             guarded(task)(fits[index])
 
     pooled = pool(paths) if starts is not None else {}
+    priors = [Prior(fit, path.draws, pooled) for fit, path in zip(fits, paths, strict=True)]
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")

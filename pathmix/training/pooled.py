@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -25,16 +26,20 @@ def pool(paths: Sequence[DiscoveredPath]) -> Pool:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    draws: Values  # on the path
+    """Of one path."""
+
+    fit: PathFit
+    draws: Values
     pool: Pool
 
-    def mean(self, fit: PathFit) -> np.ndarray:
+    @cached_property
+    def mean(self) -> np.ndarray:
         """The prior's mean in unconstrained coordinates.
 
         A rare path has few draws of its own, and a mean over few is far off in many dimensions. Where the
         pool's values are outside of what a path allows, its own draws must do.
         """
-        own = _mean(fit.vectors)
+        fit, own = self.fit, _mean(self.fit.vectors)
         rows = np.arange(_ROWS)
         values = {}
         for site in fit.target.slp.sites:

@@ -48,20 +48,22 @@ def _new_starts(
     if len(vectors) == 0:
         return []
     seed = fit.training_seed.child(fit.blocks, 0)
-    around_prior = _around_prior(vectors, prior.mean(fit), size, seed.child(0))
+    around_prior = _around_prior(vectors, prior.mean, size, seed.child(0))
     changed, borrowed = [], []
     third = options.thirds
     if fit.steps > 0 and third > 0:
-        changed = _best(fit, _one_site_changed(fit, around_prior, seed.child(1)), third)
+        others = _around_prior(vectors, prior.mean, size, seed.child(3))
+        changed = _best(fit, _one_site_changed(fit, others, seed.child(1)), third)
     for number, donor in enumerate(donors):
         rows = seed.child(2, number).generator().integers(len(fit.vectors), size=size)
         borrowed += _best(fit, fit.unconstrained(_taken_over(prior.draws, rows, donor)), 1)
-    others = changed + borrowed
-    fresh = _best(fit, around_prior, options.count - len(others))
-    widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(others)
+    informed = changed + borrowed
+    fresh = _best(fit, around_prior, options.count - len(informed))
+    widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(informed)
     shape = vectors - vectors.mean(axis=0)
     return [
-        fit.start_from(point + width * shape) for point, width in zip([*fresh, *others], widths, strict=True)
+        fit.start_from(point + width * shape)
+        for point, width in zip([*fresh, *informed], widths, strict=True)
     ]
 
 
@@ -74,7 +76,7 @@ def _around_prior(vectors: np.ndarray, mean: np.ndarray, count: int, seed: Seed)
 
 def _one_site_changed(fit: PathFit, others: np.ndarray, seed: Seed) -> np.ndarray:
     """The centre of the best guide so far, with one site taken from another vector."""
-    candidates = np.tile(fit.centre(), (len(others), 1))
+    candidates = np.tile(fit.centre(fit.params), (len(others), 1))
     stretches = fit.target.coordinates.stretches
     for row, site in enumerate(seed.generator().integers(len(stretches), size=len(others))):
         start, stop = stretches[site]
