@@ -1,6 +1,6 @@
 """What one run of a program along one path saw, for a whole batch of seeds at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,22 @@ class Execution:
     inside: np.ndarray  # seeds whose forced run satisfies every decision
     observed: dict[str, np.ndarray]  # simulated observed sites, where asked for
     runs: int  # runs of the program that this took
+
+    def spread(self, rows: np.ndarray, size: int) -> "Execution":
+        """The same run in a larger batch, of which these rows took part; the others have no values."""
+
+        def among(values: np.ndarray) -> np.ndarray:
+            spread = np.zeros((size, *values.shape[1:]), values.dtype)
+            spread[rows] = values
+            return spread
+
+        return replace(
+            self,
+            values={name: among(values) for name, values in self.values.items()},
+            observed={name: among(values) for name, values in self.observed.items()},
+            followed=among(self.followed),
+            inside=among(self.inside),
+        )
 
     def site(self, name: str, bijection: BijectionTemplate | None, bounds: tuple[Any, Any] | None) -> Site:
         """What is known of a latent site, together with what its support says."""

@@ -100,3 +100,26 @@ def test_d_min_is_the_smallest_density_of_a_prior_draw():
 def test_the_order_of_paths_is_the_same_every_time():
     labels = [list(exact.fit(programs.grammar, 0.7, budget=50).weights) for _ in range(2)]
     assert labels[0] == labels[1]
+
+
+def test_the_last_seeds_of_a_large_batch_run_as_they_would_alone():
+    def model():
+        for step in range(int(numpyro.sample("k", dist.Geometric(0.4)))):
+            numpyro.sample(f"x{step}", dist.Normal(0, 1))
+        numpyro.sample("z", dist.Normal(0, 1))
+
+    count = 1_500
+    with engine_scope("float64"):
+        program = bind(model, ())
+        wanted = np.arange(count) % 3 > 0
+        executions = list(program.frontend.explore(program, Seed.of(0), wanted))
+        explained = sum((execution.followed & wanted).astype(int) for execution in executions)
+        np.testing.assert_array_equal(explained, wanted)
+        for execution in executions:
+            assert np.all(execution.inside[execution.followed])
+            row = int(np.argmax(execution.followed & wanted))
+            (alone,) = program.frontend.explore(program, Seed.of(0), np.arange(count) == row)
+            assert alone.path == execution.path
+            for name, values in execution.values.items():
+                np.testing.assert_array_equal(values[row], alone.values[name][row])
+    assert len(executions) > 8
