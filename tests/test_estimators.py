@@ -32,7 +32,9 @@ def averaged(estimator, guide, target, params, log_c=-30.0, width=2):
     """Mean and standard error of the gradient over many independent estimates."""
     noise = jax.random.normal(jax.random.key(7), (REPEATS, PARTICLES, width))
     estimate = jax.jit(
-        jax.vmap(lambda n: ESTIMATORS[estimator](guide, target, jnp.asarray(log_c), params, n))
+        jax.vmap(
+            lambda n: ESTIMATORS[estimator](guide, lambda u, _: target(u), jnp.asarray(log_c), params, n)
+        )
     )(noise)
     flat = np.concatenate([leaf.reshape(REPEATS, -1) for leaf in jax.tree.leaves(estimate.gradient)], axis=1)
     return flat.mean(axis=0), flat.std(axis=0) / np.sqrt(REPEATS), np.asarray(estimate.elbo)

@@ -5,16 +5,20 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import optax
 import pytest
 from scipy import stats
 
 from pathmix.discovery import PriorDiscovery
 from pathmix.frontends.recognise import bind
+from pathmix.guides import MeanField
 from pathmix.precision import engine_scope
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.slp import Plate
 from pathmix.target import make_target
+from pathmix.training.executables import Executables
+from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.minibatches import Minibatches
 from tests import exact
 
@@ -74,10 +78,30 @@ def test_local_latents_are_fitted():
 
 def test_streams_are_shuffles():
     plate = Plate("data", 12, 5)
-    (rows,) = Minibatches((plate,), Seed.of(0)).rows(0, 40)
-    assert rows.shape == (40, 5)
-    assert all(len(set(row)) == 5 for row in rows)
+    minibatches = Minibatches((plate,), 2, Seed.of(0))
+    (rows,) = minibatches.rows(0, 20)
+    assert rows.shape == (20, 2, 5)
+    assert all(len(set(row)) == 5 for row in rows.reshape(40, 5))
     counts = np.bincount(rows.ravel(), minlength=12)
     assert counts.min() > 8 and counts.sum() == 200
-    np.testing.assert_array_equal(rows, Minibatches((plate,), Seed.of(0)).rows(0, 40)[0])
-    assert not np.array_equal(rows, Minibatches((plate,), Seed.of(0)).rows(1, 40)[0])
+    np.testing.assert_array_equal(rows, minibatches.rows(0, 20)[0])
+    assert not np.array_equal(rows, minibatches.rows(1, 20)[0])
+
+
+@pytest.mark.parametrize(("estimator", "own"), [("reparam", True), ("score", False), ("truncated", False)])
+def test_particles_have_minibatches_of_their_own_unless_they_are_compared(estimator, own):
+    """Six disjoint minibatches are all the data, and the mean's gradient is linear in them."""
+    with engine_scope("float64"):
+        whole, in_parts = (location_after_a_step(estimator, batch) for batch in (len(DATA), 10))
+    assert (in_parts == pytest.approx(whole, rel=1e-10)) == own
+
+
+def location_after_a_step(estimator, batch):
+    program = bind(model, (DATA, batch))
+    path = PriorDiscovery(16).discover(program, Seed.of(0), lambda slp, draws: None).paths[0]
+    target = make_target(path.slp, read_region(path.slp), path.draws)
+    options = TrainingOptions(optax.sgd(1e-3), particles=6, elbo_samples=10)
+    fit = PathFit(target, MeanField(), estimator, options, Executables(), Seed.of(0))
+    start = fit.start_from(np.array([[-1.0], [1.0]]))
+    fit.advance(start, 1, 0.0, lambda steps, elbo: True)
+    return float(start.state.params.loc[0])

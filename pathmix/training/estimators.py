@@ -15,7 +15,10 @@ Estimator = Literal["reparam", "score", "truncated"]
 # without bound; at 0.3 it stays at 0.6 to 0.9 in the examples.
 ACCEPTANCE_REWARD = 0.3
 
-LogTarget = Callable[[jax.Array], Density]
+LogTarget = Callable[[jax.Array, jax.Array], Density]  # at a vector, as the particle of a number sees it
+# Particles with minibatches of their own average out more noise, but where
+# they are compared with each other they must see the same data.
+OWN_MINIBATCHES: dict[Estimator, bool] = {"reparam": True, "score": False, "truncated": False}
 
 
 class Estimate(NamedTuple):
@@ -41,12 +44,14 @@ def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, n
     """
     fixed = jax.lax.stop_gradient(params)
 
-    def log_ratio(u: jax.Array) -> tuple[jax.Array, jax.Array]:
-        density = target(u)
+    def log_ratio(u: jax.Array, particle: jax.Array) -> tuple[jax.Array, jax.Array]:
+        density = target(u, particle)
         return surrogate(density, log_c) - guide.log_prob(fixed, u), density.log_joint == -jnp.inf
 
     draws, pull_back = jax.vjp(lambda p: jax.vmap(lambda n: guide.sample(p, n))(noise), params)
-    (values, is_zero), slopes = over_rows(jax.value_and_grad(log_ratio, has_aux=True))(draws)
+    (values, is_zero), slopes = over_rows(jax.value_and_grad(log_ratio, has_aux=True))(
+        draws, jnp.arange(len(draws))
+    )
     usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
     count = jnp.maximum(jnp.sum(usable), 1)
     (gradient,) = pull_back(jnp.where(usable[:, None], slopes, 0.0) / count)
@@ -101,7 +106,7 @@ def _sampled(
 ) -> tuple[jax.Array, Density, jax.Array]:
     draws = jax.vmap(lambda n: guide.sample(params, n))(noise)
     log_q = jax.vmap(lambda u: guide.log_prob(params, u))(draws)
-    return draws, over_rows(target)(draws), log_q
+    return draws, over_rows(target)(draws, jnp.arange(len(draws))), log_q
 
 
 def _mean(values: jax.Array, usable: jax.Array) -> jax.Array:

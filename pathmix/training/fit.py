@@ -14,7 +14,7 @@ import optax
 from pathmix.guides.base import Guide, Params
 from pathmix.seeds import Seed
 from pathmix.target import Target
-from pathmix.training.estimators import Estimator
+from pathmix.training.estimators import OWN_MINIBATCHES, Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.functions import (
     Densities,
@@ -76,7 +76,8 @@ class PathFit:
         self.training_seed, self.elbo_seed = seed.child(0), seed.child(1)
         # A leave-one-out baseline needs company.
         self.particles = options.particles if estimator == "reparam" else max(options.particles, 2)
-        self.minibatches = Minibatches(target.slp.plates, seed.child(2))
+        minibatches = self.particles if OWN_MINIBATCHES[estimator] else 1
+        self.minibatches = Minibatches(target.slp.plates, minibatches, seed.child(2))
         self.vectors = np.zeros((0, target.dim))  # prior draws, unconstrained
         self.start: Start | None = None  # the best one so far
         self.steps = 0  # of all starts

@@ -52,9 +52,9 @@ def make_train(
 
         def step(i: jax.Array, carry: tuple[TrainingState, Progress]) -> Any:
             state, progress = carry
-            minibatch = [index[i] for index in indices] or None
 
-            def density(u: jax.Array) -> Density:
+            def density(u: jax.Array, particle: jax.Array) -> Density:
+                minibatch = [index[i, particle % index.shape[1]] for index in indices] or None
                 full = target.density(u, arguments, minibatch)
                 return full._replace(log_likelihood=powers[i] * full.log_likelihood)
 
