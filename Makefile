@@ -24,12 +24,12 @@ test: lint
 trust: .venv/installed
 	$(BIN)/pytest -n 2 --dist loadfile -m trust
 
-# The paper's evaluation, small; --preset full for all of it (see experiments/RESULTS.md).
+# The paper's evaluation, small. Without --preset, an experiment runs all of it (see experiments/RESULTS.md).
 paper: .venv/installed
-	$(BIN)/python -m experiments.two_branches
-	$(BIN)/python -m experiments.ten_branches
-	$(BIN)/python -m experiments.mixture
-	$(BIN)/python -m experiments.gaussian_process
+	$(BIN)/python -m experiments.two_branches --preset quick
+	$(BIN)/python -m experiments.ten_branches --preset quick
+	$(BIN)/python -m experiments.mixture --preset quick
+	$(BIN)/python -m experiments.gaussian_process --preset quick
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -1,6 +1,6 @@
 """A grammar over Gaussian-process kernels (Sec. 6.3): what structure do the airline passengers have?
 
-python -m experiments.gaussian_process [--preset full]
+python -m experiments.gaussian_process [--preset quick]
 """
 
 import jax

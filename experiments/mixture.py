@@ -1,6 +1,6 @@
 """An infinite Gaussian mixture in 100 dimensions (Sec. 6.2): how many clusters are there?
 
-python -m experiments.mixture [--preset full]
+python -m experiments.mixture [--preset quick]
 """
 
 import numpy as np

@@ -73,7 +73,7 @@ def main(experiment: Experiment) -> None:
         prog=f"python -m experiments.{experiment.name}",
         description=f"{experiment.title}. Results so far are kept: an interrupted run goes on where it was.",
     )
-    parser.add_argument("--preset", choices=experiment.presets, default="quick")
+    parser.add_argument("--preset", choices=experiment.presets, default="full")
     parser.add_argument("--methods", help="only these, separated by commas")
     parser.add_argument("--seeds", help="only these, separated by commas")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results of this preset")

@@ -1,6 +1,6 @@
 """Ten branches, conjugate (Sec. 6.1): path weights and ELBOs against likelihood evaluations.
 
-python -m experiments.ten_branches [--preset full]
+python -m experiments.ten_branches [--preset quick]
 """
 
 from statistics import NormalDist

@@ -1,6 +1,6 @@
 """Two branches, conjugate (the paper's first figure): what does each guide make of the branching variable?
 
-python -m experiments.two_branches [--preset full]
+python -m experiments.two_branches [--preset quick]
 """
 
 from statistics import NormalDist
