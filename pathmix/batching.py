@@ -11,6 +11,8 @@ from typing import Any
 
 import jax
 import jax.core
+import jax.numpy as jnp
+import numpy as np
 from jax.extend import core as jex
 
 _FIXED_IN = (0, 11, 2)
@@ -42,6 +44,18 @@ def in_chunks(batched: Callable[..., Any], rows: Any, chunk: int) -> Any:
     chunks = jax.tree.map(lambda x: x.reshape((count // size, size, *x.shape[1:])), rows)
     results = jax.lax.map(batched, chunks)
     return jax.tree.map(lambda x: x.reshape((count, *x.shape[2:])), results)
+
+
+def in_blocks(
+    function: Callable[[tuple[jax.Array, ...]], Any], columns: Sequence[np.ndarray], size: int
+) -> Any:
+    """A compiled function of rows, called on blocks of one size that are filled up by repetition."""
+    count = len(columns[0])
+    results = []
+    for start in range(0, count, size):
+        rows = np.arange(start, start + size) % count
+        results.append(function(tuple(jnp.asarray(column[rows]) for column in columns)))
+    return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
 
 
 def _calls_lapack(jaxpr: jex.Jaxpr) -> bool:

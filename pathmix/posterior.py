@@ -48,7 +48,7 @@ class FittedPath:
     message: str
     region: str  # free, box or general
     prior_mass: float
-    likelihood_evaluations: int
+    likelihood_evaluations: int  # one on a minibatch counts as one
     gradient: Estimator | None = None
     guide: FittedGuide | None = field(default=None, repr=False)
     # The ELBO estimate of every training step.
@@ -80,6 +80,7 @@ class Posterior:
     paths: tuple[FittedPath, ...]
     discovery: DiscoveryReport
     notes: tuple[str, ...]
+    interrupted: bool  # by Ctrl-C: then it is what was reached until then
     _program: Program
     _components: tuple[Component, ...]
     _precision: Precision

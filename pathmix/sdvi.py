@@ -1,6 +1,5 @@
 """Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,11 +11,13 @@ import optax
 from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.components import TruncatedGuide
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery
-from pathmix.errors import OptionError, PathmixWarning
+from pathmix.errors import OptionError
+from pathmix.executors.guarded import guarded
 from pathmix.executors.threads import Threads
 from pathmix.frontends.recognise import bind
 from pathmix.guides import Guide, MeanField
 from pathmix.labels import label, unique
+from pathmix.notes import common_notes
 from pathmix.options import NAMED_GUIDES, check_options
 from pathmix.posterior import DiscoveryReport, FittedGuide, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
@@ -30,7 +31,7 @@ from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.noise import warm_up
-from pathmix.training.phases import Schedule, guarded, initialise, optimise
+from pathmix.training.phases import Schedule, initialise, optimise
 from pathmix.training.starts import Starts
 from pathmix.training.verdict import still_rising, verdict
 from pathmix.weights import path_weights
@@ -203,6 +204,7 @@ class SDVI:
             paths=tuple(fitted[i] for i in order),
             discovery=report,
             notes=_notes(found, fits, fitted, interrupted=interrupted),
+            interrupted=interrupted,
             _program=program,
             _components=tuple(TruncatedGuide(fits[i], labels[i]) for i in order),
             _precision=self.precision,
@@ -227,11 +229,4 @@ def _notes(
             f"The ELBO of {rising} path{'s' if rising > 1 else ''} with weight was still rising when the "
             "budget ended; the weights are not settled. Raise the budget, or the learning rate."
         )
-    if found.dropped_mass > 0:
-        notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
-    if params := sorted({name for path in found.paths for name in path.slp.params}):
-        notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
-    if all(path.weight == 0 for path in fitted):
-        text = f"No path carries weight. The first one says: {fitted[0].message}"
-        warnings.warn(text, PathmixWarning, stacklevel=4)
-    return tuple(notes)
+    return (*notes, *common_notes(found, [path.slp for path in found.paths], fitted))

@@ -18,6 +18,8 @@ from pathmix.graph import Graph
 from pathmix.region import Region
 from pathmix.slp import StraightLineProgram
 
+BLOCK_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
+
 
 class Arguments(NamedTuple):
     """What a target computes with: what each graph captured, and the map from the flat vector."""
@@ -73,6 +75,11 @@ class Target:
             tuple(name for name, _ in self.slp.deterministics),
             jax.tree.structure(self.arguments),
         )
+
+    def rows_at_once(self, count: int) -> int:
+        """Of how many rows one compiled call computes densities side by side."""
+        fitting = BLOCK_BYTES // max(self.graphs.density.footprint, 8 * self.dim)
+        return max(1, min(count, fitting))
 
     def unconstrain(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
         """The flat vector that stands for the values of all latent sites."""

@@ -410,7 +410,8 @@ def test_an_interrupt_keeps_the_work(monkeypatch):
         posterior = sample(programs.one_path, 0.5, iterations=10**7)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert "interrupted" in str(posterior) and 500 <= posterior.paths[0].steps < 10**8
+    assert posterior.interrupted and "interrupted" in str(posterior)
+    assert 500 <= posterior.paths[0].steps < 10**8
     assert posterior.sample(0, 10)["z"].shape == (10,)
 
 

@@ -128,7 +128,7 @@ def test_an_exact_guide_gives_the_evidence_with_every_draw(degree):
         draws, log_q = make_sample(pathmix.FullRank(), degree + 1, 200)(params, noise)
         density = make_densities(target, 200)((draws,), target.arguments)
     assert np.all(density.inside)
-    np.testing.assert_allclose(density.vectors - log_q, exact.polynomial(x, y)[degree], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(density.of_vectors - log_q, exact.polynomial(x, y)[degree], rtol=0, atol=1e-10)
 
 
 def test_a_path_without_free_sites_is_exact():

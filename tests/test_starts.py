@@ -9,9 +9,18 @@ import pytest
 from scipy import integrate, stats
 
 import pathmix
+from pathmix.discovery import PriorDiscovery
 from pathmix.errors import OptionError
+from pathmix.frontends.recognise import bind
+from pathmix.guides import MeanField
 from pathmix.precision import engine_scope
+from pathmix.region import read_region
+from pathmix.seeds import Seed
+from pathmix.target import make_target
 from pathmix.training.donors import Donors
+from pathmix.training.executables import Executables
+from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.pooled import Prior, pool
 from pathmix.training.starts import Start, Starts, likelihood_powers
 from tests import exact
 from tests.zoo import programs
@@ -97,6 +106,41 @@ def test_annealing_raises_the_power_of_the_likelihood_to_one():
     assert np.all(np.diff(powers[:11]) > 0)
     np.testing.assert_array_equal(powers[10:], 1.0)
     np.testing.assert_array_equal(likelihood_powers(Start(None), 3), 1.0)
+
+
+def test_starts_are_compared_by_steps_with_the_whole_likelihood():
+    start = Start(None, steps=10, annealed=6, history=[np.arange(5.0), np.arange(5.0, 10.0)])
+    assert start.level(2) == 8.5
+    assert start.level(8) == 7.5
+    assert Start(None, steps=5, annealed=6, history=[np.arange(5.0)]).level(2) == -np.inf
+
+
+def test_the_priors_mean_is_over_the_draws_of_all_paths_that_fit():
+    """The pool of x has values of both signs, so each path takes its own there; z is the same on both."""
+
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        z = numpyro.sample("z", dist.Normal(5, 1))
+        numpyro.sample("y", dist.Normal(x if x < 0 else z, 1), obs=0.0)
+
+    fits = []
+    with engine_scope("float64"):
+
+        def formulate(slp, draws):
+            target = make_target(slp, read_region(slp), draws)
+            options = TrainingOptions(optax.adam(0.01), 1, 10)
+            fits.append(PathFit(target, MeanField(), "reparam", options, Executables(), Seed.of(0)))
+
+        found = PriorDiscovery(3_000).discover(bind(model, ()), Seed.of(0), formulate)
+        pooled = pool(found.paths)
+        for fit, path in zip(fits, found.paths, strict=True):
+            fit.initialise(path.draws)
+            x, z = Prior(fit, path.draws, pooled).mean
+            assert x == pytest.approx(fit.vectors[:, 0].mean())
+            assert z == pytest.approx(pooled["z", ()].mean())
+    signs = np.mean(pooled["x", ()] < 0)
+    # At 4.5 standard errors of a share of 1,024 draws.
+    assert len(fits) == 2 and signs == pytest.approx(0.5, abs=4.5 * 0.5 / 32)
 
 
 def test_annealed_training_ends_at_the_same_evidence():

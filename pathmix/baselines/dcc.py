@@ -1,9 +1,9 @@
 """Divide, conquer and combine: Markov chains on every path, and evidences by importance sampling."""
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,10 +16,12 @@ from pathmix.baselines.sampling.verdict import uncertain, verdict
 from pathmix.checks import check_method, check_positive_int
 from pathmix.components import WeightedDraws
 from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
-from pathmix.errors import OptionError, PathmixWarning
+from pathmix.errors import OptionError
+from pathmix.executors.guarded import guarded
 from pathmix.executors.threads import Threads
 from pathmix.frontends.recognise import bind
 from pathmix.labels import label, unique
+from pathmix.notes import common_notes
 from pathmix.posterior import DiscoveryReport, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
@@ -122,16 +124,16 @@ class DCC:
         """All visits: one to each path, and then where the rule says."""
         progress.budget(self.iterations)
         fixed = [path for path in paths if path.target.dim == 0]
-        executor.map(lambda path: _guarded(path, PathChains.weigh_the_only_point), fixed)
+        executor.map(guarded(PathChains.weigh_the_only_point), fixed)
 
         def visit(index: int) -> None:
             if paths[index].worth_a_visit:
-                _guarded(paths[index], PathChains.visit)
+                guarded(PathChains.visit)(paths[index])
             progress.advance(1, labels[index], paths[index].log_evidence)
 
         def begin(index: int) -> None:
             if not executor.stopping.is_set():
-                _guarded(paths[index], lambda path: path.start(found[index].draws))
+                guarded(partial(PathChains.start, draws=found[index].draws))(paths[index])
                 visit(index)
 
         free = [i for i, path in enumerate(paths) if path.target.dim > 0]
@@ -190,20 +192,11 @@ class DCC:
             # DCC has no use for the smallest density.
             discovery=DiscoveryReport(found.samples, found.runs, found.dropped_mass, math.nan),
             notes=_notes(found, paths, fitted, interrupted=interrupted),
+            interrupted=interrupted,
             _program=program,
             _components=tuple(components[i] for i in order),
             _precision=self.precision,
         )
-
-
-def _guarded(path: PathChains, task: Callable[[PathChains], None]) -> None:
-    """One bad path never kills the run: its error becomes its status."""
-    if path.failure is not None:
-        return
-    try:
-        task(path)
-    except Exception as error:
-        path.failure = error
 
 
 def _notes(
@@ -221,14 +214,7 @@ def _notes(
             f"The evidence of {shaky} path{'s' if shaky > 1 else ''} with weight rests on few importance "
             "draws; the weights are not settled. Raise iterations, or proposals."
         )
-    if found.dropped_mass > 0:
-        notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
-    if params := sorted({name for path in found.paths for name in path.slp.params}):
-        notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
-    if all(path.weight == 0 for path in fitted):
-        text = f"No path carries weight. The first one says: {fitted[0].message}"
-        warnings.warn(text, PathmixWarning, stacklevel=4)
-    return tuple(notes)
+    return (*notes, *common_notes(found, [path.slp for path in found.paths], fitted))
 
 
 def _check(options: DCC) -> None:

@@ -17,6 +17,7 @@ from pathmix.baselines.known_path import KnownPath
 from pathmix.components import Component, Values, WeightedDraws
 from pathmix.discovery import Discovered
 from pathmix.labels import label, unique
+from pathmix.notes import common_notes
 from pathmix.posterior import DiscoveryReport, FittedPath, Posterior
 from pathmix.precision import Precision
 from pathmix.status import Status
@@ -64,7 +65,8 @@ def posterior_of(
         discovery=DiscoveryReport(
             found.samples, found.runs + book.runs, found.dropped_mass, training.log_d_min
         ),
-        notes=_notes(book, fitted),
+        notes=_notes(book, found, fitted),
+        interrupted=False,
         _program=book.program,
         _components=tuple(components[i] for i in order),
         _precision=precision,
@@ -124,10 +126,8 @@ def _verdict(log_gamma: np.ndarray, total: int, steps: int) -> tuple[Status, str
     return Status.OK, f"{len(log_gamma)} of {total} draws, from one guide trained for {steps} steps."
 
 
-def _notes(book: Book, fitted: Sequence[FittedPath]) -> tuple[str, ...]:
-    notes = []
-    if params := sorted({name for known in book.paths for name in known.slp.params}):
-        notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
+def _notes(book: Book, found: Discovered, fitted: Sequence[FittedPath]) -> tuple[str, ...]:
+    notes = common_notes(found, [known.slp for known in book.paths], fitted)
     if new := sum(path.prior_mass == 0 for path in fitted):
         notes.append(
             f"{new} path{'s were' if new > 1 else ' was'} found after discovery, by runs of the guide."

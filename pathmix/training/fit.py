@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from pathmix.batching import in_blocks
 from pathmix.guides.base import Guide, Params
 from pathmix.seeds import Seed
-from pathmix.target import Target
+from pathmix.target import BLOCK_BYTES, Target
 from pathmix.training.estimators import OWN_MINIBATCHES, Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.functions import (
@@ -29,8 +30,6 @@ from pathmix.training.minibatches import Minibatches
 from pathmix.training.noise import noise_size, normals
 from pathmix.training.starts import Start, likelihood_powers
 
-# Arrays that one compiled call works on at once stay below this.
-_BLOCK_BYTES = 2**26
 _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
 _MIN_STEPS = 32
 _ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
@@ -125,7 +124,7 @@ class PathFit:
         return self._in_blocks("unconstrain", partial(make_unconstrain, self.target), columns, _DRAWS_BLOCK)
 
     def log_densities(self, vectors: np.ndarray) -> Densities:
-        make = partial(make_densities, self.target, self._chunk(_DENSITY_BLOCK))
+        make = partial(make_densities, self.target, self.target.rows_at_once(_DENSITY_BLOCK))
         self.evaluations += len(vectors)
         return self._in_blocks("densities", make, [vectors], _DENSITY_BLOCK)
 
@@ -142,18 +141,11 @@ class PathFit:
 
     def smallest_density(self, followers: int) -> float:
         """The smallest finite log gamma among prior runs of this path (for d_min)."""
-        log_joint = self.log_densities(self.vectors[:followers]).sites
+        log_joint = self.log_densities(self.vectors[:followers]).of_sites
         return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
 
     def _in_blocks(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], block: int) -> Any:
-        """Run a compiled function of rows on blocks of one size, filled up by repetition."""
-        count = len(columns[0])
-        results = []
-        for start in range(0, count, block):
-            rows = np.arange(start, start + block) % count
-            values = tuple(jnp.asarray(column[rows]) for column in columns)
-            results.append(self._call(what, make, values, self.target.arguments))
-        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
+        return in_blocks(lambda rows: self._call(what, make, rows, self.target.arguments), columns, block)
 
     def warm_up(self, draws: dict[str, np.ndarray]) -> None:
         """Compile what training needs, unless a path of the same structure already did.
@@ -215,7 +207,8 @@ class PathFit:
 
     @cached_property
     def _block_steps(self) -> int:
-        return max(1, min(_MAX_STEPS, self._block_size // self._step_noise))
+        fitting = BLOCK_BYTES // max(self.minibatches.bytes_per_step, 1)
+        return max(1, min(_MAX_STEPS, self._block_size // self._step_noise, fitting))
 
     def estimate_elbo(self) -> float:
         """The truncated ELBO on the full data (Eq. 11), from the guide as it is now."""
@@ -252,14 +245,26 @@ class PathFit:
         make = partial(make_sample, self.guide, dim, count)
         draws, log_q = self.executables.call(key, make, self.params, normals(seed, block))
         density = self.log_densities(np.asarray(draws))
-        return np.asarray(density.vectors) - np.asarray(log_q), np.asarray(density.inside)
+        return np.asarray(density.of_vectors) - np.asarray(log_q), np.asarray(density.inside)
 
     def draw(self, seed: Seed, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Sites of `count` draws of the guide before truncation, and which are inside the region."""
         # A few sizes for all counts, since every size is compiled.
         rounded = 2 ** max(6, math.ceil(math.log2(count)))
-        values, inside = self._sampled("draw", make_draw, seed, rounded)
-        return {name: array[:count] for name, array in values.items()}, inside[:count]
+        size = self.target.rows_at_once(rounded)
+        block = noise_size(size * self.guide.noise_size(self.target.dim))
+        make = partial(make_draw, self.target, self.guide, size)
+        results = [
+            self._call(
+                ("draw", size, block),
+                make,
+                self.params,
+                normals(seed.child(number), block),
+                self.target.arguments,
+            )
+            for number in range(-(-rounded // size))
+        ]
+        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
 
     def log_prob(self, values: dict[str, np.ndarray]) -> float:
         """log q~ of one draw, in the coordinates of the program."""
@@ -267,28 +272,6 @@ class PathFit:
         arguments = self.target.arguments
         make = partial(make_log_prob, self.target, self.guide)
         return float(self._call("log_prob", make, self.params, row, arguments))
-
-    def _sampled(self, what: str, make: Callable[..., Any], seed: Seed, count: int) -> Any:
-        """Run a compiled function of guide draws until it has given `count` rows."""
-        width = self.guide.noise_size(self.target.dim)
-        size = self._chunk(count)
-        block = noise_size(size * width)
-        results = [
-            self._call(
-                (what, size, block),
-                lambda: make(self.target, self.guide, size),
-                self.params,
-                normals(seed.child(number), block),
-                self.target.arguments,
-            )
-            for number in range(-(-count // size))
-        ]
-        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
-
-    def _chunk(self, count: int) -> int:
-        """How many draws one compiled call handles."""
-        fitting = _BLOCK_BYTES // max(self.target.graphs.density.footprint, 8 * self.target.dim)
-        return max(1, min(count, fitting))
 
     def _call(self, what: Any, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
         return self.executables.call(self._key(what), build, *args)

@@ -13,8 +13,8 @@ Compilable = Callable[..., Any]
 
 
 class Densities(NamedTuple):
-    vectors: jax.Array  # log gamma in unconstrained coordinates
-    sites: jax.Array  # log gamma in the coordinates of the program
+    of_vectors: jax.Array  # log gamma in unconstrained coordinates
+    of_sites: jax.Array  # log gamma in the coordinates of the program
     inside: jax.Array  # the region
 
 

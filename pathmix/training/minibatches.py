@@ -16,6 +16,10 @@ class Minibatches:
         self._plates, self._count = plates, count
         self._seed = seed
 
+    @property
+    def bytes_per_step(self) -> int:
+        return 8 * self._count * sum(plate.subsample_size for plate in self._plates)
+
     def rows(self, block: int, steps: int) -> tuple[np.ndarray, ...]:
         """Indices for the minibatches of each step of a block, for each plate."""
         return tuple(

@@ -1,14 +1,14 @@
 """The phases of training: initialisation, then rounds of optimisation with paths set aside between them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery import DiscoveredPath
+from pathmix.executors.guarded import guarded
 from pathmix.executors.threads import Threads
 from pathmix.progress import ProgressBar
 from pathmix.training.donors import Donors
@@ -70,7 +70,7 @@ def optimise(
             if starts is None:
                 fit.train(iterations, log_c, report)
             else:
-                lent = donors.of(fit, starts.thirds) if donors is not None else []
+                lent = donors.of(fit, starts.third) if donors is not None else []
                 race(fit, starts, iterations, priors[index], lent, log_c, report)
 
         if not executor.stopping.is_set():
@@ -98,18 +98,3 @@ def optimise(
         active = [index for index in kept if fits[index].trainable]
         if not active:
             return
-
-
-def guarded(task: Callable[[PathFit], Any]) -> Callable[[PathFit], Any]:
-    """One bad path never kills the run: its error becomes its status."""
-
-    def run(fit: PathFit) -> Any:
-        if fit.failure is not None:
-            return None
-        try:
-            return task(fit)
-        except Exception as error:
-            fit.failure = error
-            return None
-
-    return run

@@ -21,7 +21,7 @@ def pool(paths: Sequence[DiscoveredPath]) -> Pool:
     for path in paths:
         for name, values in path.draws.items():
             parts.setdefault((name, values.shape[1:]), []).append(values[: path.followers])
-    return {key: np.concatenate(arrays)[:_ROWS] for key, arrays in parts.items()}
+    return {key: _some(np.concatenate(arrays)) for key, arrays in parts.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,12 @@ class Prior:
             known = self.draws[site.name] if site.pinned is not None else self.pool[site.name, site.shape]
             values[site.name] = known[rows % len(known)]
         pooled = fit.unconstrained(values)
-        return np.where(np.all(np.isfinite(pooled), axis=0), _mean(pooled), own)
+        return np.where(np.all(np.isfinite(pooled), axis=0), pooled.mean(axis=0), own)
+
+
+def _some(rows: np.ndarray) -> np.ndarray:
+    """Not more than are needed, of all paths."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(int)]
 
 
 def _mean(vectors: np.ndarray) -> np.ndarray:

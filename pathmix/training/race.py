@@ -50,7 +50,7 @@ def _new_starts(
     seed = fit.training_seed.child(fit.blocks, 0)
     around_prior = _around_prior(vectors, prior.mean, size, seed.child(0))
     changed, borrowed = [], []
-    third = options.thirds
+    third = options.third
     if fit.steps > 0 and third > 0:
         others = _around_prior(vectors, prior.mean, size, seed.child(3))
         changed = _best(fit, _one_site_changed(fit, others, seed.child(1)), third)
@@ -93,5 +93,5 @@ def _taken_over(draws: Values, rows: np.ndarray, donor: Values) -> Values:
 def _best(fit: PathFit, vectors: np.ndarray, count: int) -> list[np.ndarray]:
     """The vectors of highest density."""
     found = fit.log_densities(vectors)
-    usable = np.flatnonzero(found.inside & np.isfinite(found.vectors))
-    return [vectors[row] for row in usable[np.argsort(-np.asarray(found.vectors)[usable])][:count]]
+    usable = np.flatnonzero(found.inside & np.isfinite(found.of_vectors))
+    return [vectors[row] for row in usable[np.argsort(-np.asarray(found.of_vectors)[usable])][:count]]

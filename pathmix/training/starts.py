@@ -42,8 +42,8 @@ class Starts:
             raise OptionError(f"Starts(share=...) must be between 0 and 1, not {self.share!r}.")
 
     @property
-    def thirds(self) -> int:
-        """How many starts of each informed kind there are at most."""
+    def third(self) -> int:
+        """How many starts of each informed kind there are at most; none with fewer than three in all."""
         return self.count // 3
 
     def candidates(self, iterations: int) -> int:
@@ -60,8 +60,8 @@ class Start:
     history: list[np.ndarray] = field(default_factory=list)  # ELBO of each step
 
     def level(self, steps: int) -> float:
-        """The mean ELBO over the last steps."""
-        newest = np.concatenate([np.zeros(0), *self.history])[-steps:]
+        """The mean ELBO over the last steps; those with a tempered likelihood do not count."""
+        newest = np.concatenate([np.zeros(0), *self.history])[self.annealed :][-steps:]
         usable = newest[np.isfinite(newest)]
         return float(usable.mean()) if len(usable) else -np.inf
 

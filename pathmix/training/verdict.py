@@ -46,14 +46,14 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     if (rise := still_rising(fit)) > 0:
         return Status.OK, (
             f"Trained for {fit.steps} steps.{skipped} The ELBO still rose by {rise:.1f} nats over the last "
-            "quarter of them: a larger budget would raise it further."
+            "quarter of training: a larger budget would raise it further."
         )
     return Status.OK, f"Trained for {fit.steps} steps.{skipped}"
 
 
 def still_rising(fit: PathFit) -> float:
     """By how much the ELBO rose over the last quarter of training; 0 where it is flat or not clear."""
-    history = fit.history
+    history = fit.history[fit.start.annealed if fit.start else 0 :]
     quarter = len(history) // 4
     before, after = history[-2 * quarter : -quarter], history[len(history) - quarter :]
     before, after = before[np.isfinite(before)], after[np.isfinite(after)]

@@ -21,6 +21,7 @@ from pathmix.baselines.sampling.functions import (
 from pathmix.baselines.sampling.pimais import Evidence, make_log_weights
 from pathmix.baselines.sampling.spread import Spread
 from pathmix.baselines.sampling.thinned import Thinned
+from pathmix.batching import in_blocks
 from pathmix.components import Values, WeightedDraws
 from pathmix.discovery.base import Draws
 from pathmix.seeds import Seed
@@ -29,7 +30,6 @@ from pathmix.training.executables import Executables
 from pathmix.training.functions import make_unconstrain
 from pathmix.training.noise import noise_size, normals
 
-_BLOCK_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
 _START_ROWS = 64  # prior draws among which chains look for a place to start
 _ROWS = 256  # of a compiled call, where their number varies
 _KEPT_STATES = 4_000
@@ -123,7 +123,7 @@ class PathChains:
         self.evaluations += count
         return self._call(
             "weights",
-            partial(make_log_weights, self.target, proposals, self._chunk(count)),
+            partial(make_log_weights, self.target, proposals, self.target.rows_at_once(count)),
             positions,
             self._spread.factors(),
             self._noise(2, count * self.target.dim),
@@ -135,13 +135,15 @@ class PathChains:
 
     def _log_densities(self, rows: np.ndarray) -> np.ndarray:
         self.evaluations += len(rows)
-        make = partial(make_log_densities, self.target, self._chunk(len(rows)))
+        make = partial(make_log_densities, self.target, self.target.rows_at_once(len(rows)))
         return np.asarray(self._call("densities", make, jnp.asarray(rows), self.target.arguments))
 
     def component(self) -> WeightedDraws:
         """The kept states, each as good as the other, and the density that they stand for."""
         states = np.zeros((int(self.target.dim == 0), self.target.dim))
-        if self.visits:
+        if self.failure is not None:
+            states = states[:0]
+        elif self.visits:
             states = self._kept.rows(self.options.kernel.burn_in)
         values = self._in_blocks("values", partial(make_values, self.target), [states]) if len(states) else {}
         weights = np.full(len(states), 1 / max(1, len(states)))
@@ -154,19 +156,7 @@ class PathChains:
         return float(self._call("log_joint", make, row, self.target.arguments)) - self.log_evidence
 
     def _in_blocks(self, what: str, make: Callable[[], Any], columns: Sequence[np.ndarray]) -> Any:
-        """Run a compiled function of rows on blocks of one size, filled up by repetition."""
-        count = len(columns[0])
-        results = []
-        for start in range(0, count, _ROWS):
-            rows = np.arange(start, start + _ROWS) % count
-            block = tuple(jnp.asarray(column[rows]) for column in columns)
-            results.append(self._call(what, make, block, self.target.arguments))
-        return jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *results)
-
-    def _chunk(self, count: int) -> int:
-        """How many densities one compiled call computes at once."""
-        fitting = _BLOCK_BYTES // max(self.target.graphs.density.footprint, 8 * self.target.dim)
-        return max(1, min(count, fitting))
+        return in_blocks(lambda rows: self._call(what, make, rows, self.target.arguments), columns, _ROWS)
 
     def _call(self, what: str, make: Callable[[], Callable[..., Any]], *args: Any) -> Any:
         return self.executables.call((what, self.target.structure), make, *args)
