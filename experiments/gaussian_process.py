@@ -14,7 +14,7 @@ from numpyro import handlers
 import pathmix
 from experiments.airline import HELD_OUT, series, years
 from experiments.report import spread
-from experiments.runner import Experiment, main
+from experiments.runner import Experiment, Preset, finished, main
 from pathmix.baselines import BBVI, DCC, RandomWalk
 
 PROBABILITIES = (0.2, 0.2, 0.2, 0.2, 0.1, 0.1)  # of SE, RQ, PER, LIN, K * K, K + K
@@ -70,23 +70,32 @@ _PAPER = {
     "BBVI": ("-18.82 ± 1.20", "-48.48 ± 0.33"),
     "DCC": ("-58.92 ± 32.47", "none"),
 }
-_COMMON = {"final_draws": 100, "starts": 3, "learning_rate": 0.03, "keep": 10}
-PRESETS = {
-    "quick": {
-        **_COMMON, "prior_runs": 300, "budget": 30_000, "bbvi_steps": 300, "dcc_iterations": 50,
-        "baseline_prior_runs": 50, "seeds": {"SDVI": 1, "BBVI": 1, "DCC": 1},
-    },
-    "full": {
-        **_COMMON, "prior_runs": 3_000, "budget": 300_000, "bbvi_steps": 5_000, "dcc_iterations": 200,
-        "baseline_prior_runs": 1_000, "seeds": {"SDVI": 5, "BBVI": 5, "DCC": 5},
-    },
+_COMMON = {
+    "final_draws": 100, "starts": 3, "learning_rate": 0.03, "keep": 10, "bbvi_particles": 10,
+    "bbvi_learning_rate": 0.005,
 }  # fmt: skip
+_QUICK = {
+    "prior_runs": 300, "budget": 30_000, "baseline_prior_runs": 50, "bbvi_steps": 300, "dcc_iterations": 50,
+}  # fmt: skip
+_FULL = {
+    "prior_runs": 3_000, "budget": 300_000, "baseline_prior_runs": 1_000, "bbvi_steps": 5_000,
+    "dcc_iterations": 200,
+}  # fmt: skip
+PRESETS = {
+    "quick": Preset({**_COMMON, **_QUICK}, dict.fromkeys(METHODS, 1)),
+    "full": Preset({**_COMMON, **_FULL}, dict.fromkeys(METHODS, 5)),
+}
+DIFFERENCES = (
+    "SDVI has 3,000 prior runs and 300,000 iterations with 3 starts and a learning rate of 0.03, instead of "
+    "1,000, 1,000,000, one and 0.005. BBVI has 5,000 steps instead of 100,000, DCC 200 "
+    "iterations instead of 1,000."
+)
 
 
 def run(method, seed, settings):
     x, y = series()
     training = x[:-HELD_OUT], y[:-HELD_OUT]
-    posterior = _inference(method, settings).run(seed, *training)
+    posterior = finished(_inference(method, settings).run(seed, *training))
     draw = 1_000 + seed
     held_out = posterior.log_likelihood(draw, settings["final_draws"], x, y)
     held_out = held_out - posterior.log_likelihood(draw, settings["final_draws"], *training)
@@ -144,8 +153,8 @@ def _inference(method, settings):
         model,
         discovery=discovery,
         steps=settings["bbvi_steps"],
-        particles=10,
-        optimizer=optax.adam(0.005),
+        particles=settings["bbvi_particles"],
+        optimizer=optax.adam(settings["bbvi_learning_rate"]),
         elbo_samples=settings["final_draws"],
     )
 
@@ -153,30 +162,21 @@ def _inference(method, settings):
 def rows(results):
     table = [("method", "expected log predictive", "paper", "log predictive", "ELBO", "paper",
               "likelihood evaluations", "best kernel of each run")]  # fmt: skip
-    for method in METHODS:
-        cells = results.of(method)
-        if not cells:
-            continue
+    for method, cells in results.measured(METHODS):
         predictive, elbo = _PAPER[method]
-        elbos = [cell["elbo"] for cell in cells if cell["elbo"] is not None]
         table.append((
             method,
             spread([cell["expected_log_predictive"] for cell in cells]), predictive,
             spread([cell["log_predictive"] for cell in cells]),
-            spread(elbos) if elbos else "none", elbo,
+            spread([cell["elbo"] for cell in cells]), elbo,
             f"{np.mean([cell['likelihood_evaluations'] for cell in cells]):,.0f}",
             "; ".join(cell["best"][0]["kernel"] for cell in cells),
         ))  # fmt: skip
     return table
 
 
-def picture(results, file):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    shown = [method for method in METHODS if results.of(method)]
+def picture(results, plt):
+    shown = [method for method, _ in results.measured(METHODS)]
     figure, axes = plt.subplots(
         len(shown), 1, figsize=(9, 3 * len(shown)), layout="constrained", squeeze=False
     )
@@ -194,16 +194,17 @@ def picture(results, file):
         axis.plot(time[-HELD_OUT:], y[-HELD_OUT:], "r.", markersize=5, label="held out")
         axis.set(ylabel="passengers, scaled", title=f"{method}: run with the median expected log predictive")
         axis.legend(frameon=False, loc="upper left", fontsize=8)
-    figure.savefig(file, dpi=110)
-    plt.close(figure)
-
-
-def cells(settings):
-    return [(method, seed) for method in METHODS for seed in range(settings["seeds"].get(method, 0))]
+    return figure
 
 
 EXPERIMENT = Experiment(
-    "gaussian_process", "Gaussian-process kernels, airline passengers", PRESETS, cells, run, rows, picture
+    "gaussian_process",
+    "Gaussian-process kernels, airline passengers",
+    PRESETS,
+    run,
+    rows,
+    picture,
+    DIFFERENCES,
 )
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -17,18 +18,20 @@ evaluations of every run, are in `results/`. Figures after ± are standard devia
 """
 
 
-def write() -> None:
-    """The page, from all results that are there."""
+def write(preset: str) -> Path:
+    """The page of a preset, from all its results that are there. That of `full` is the one to publish."""
     parts = []
     for name in NAMES:
         experiment: Experiment = import_module(f"experiments.{name}").EXPERIMENT
-        for preset in experiment.presets:
-            results = load(name, preset)
-            if results is not None and results.cells:
-                picture = f"![{experiment.title}](results/{name}.{preset}.png)"
-                heading = f"## {experiment.title}, preset `{preset}`"
-                parts.append("\n\n".join([heading, table(experiment.rows(results)), picture]))
-    (RESULTS.parent / "RESULTS.md").write_text(_HEAD + "\n\n".join(parts) + "\n")
+        results = load(name, preset)
+        if results is not None and results.cells:
+            heading = f"## {experiment.title}"
+            picture = f"![{experiment.title}](results/{results.picture.name})"
+            differences = f"Settings, against the paper's: {experiment.differences}"
+            parts.append("\n\n".join([heading, table(experiment.rows(results)), differences, picture]))
+    page = RESULTS.parent / ("RESULTS.md" if preset == "full" else f"RESULTS.{preset}.md")
+    page.write_text(_HEAD + "\n\n".join(parts) + "\n")
+    return page
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
@@ -39,13 +42,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def spread(values: Sequence[float], digits: int = 2, scale: float = 1.0) -> str:
-    """Mean and standard deviation over runs."""
-    array = np.asarray(values, float) / scale
+def spread(values: Sequence[float | None], digits: int = 2, scale: float = 1.0) -> str:
+    """Mean and standard deviation over runs, of those that have a value."""
+    array = np.array([value for value in values if value is not None], float) / scale
     if len(array) == 0:
-        return "not run"
-    return (
-        f"{array.mean():,.{digits}f} ± {array.std():,.{digits}f}"
-        if len(array) > 1
-        else f"{array[0]:,.{digits}f}"
-    )
+        return "none"
+    mean = f"{array.mean():,.{digits}f}"
+    return f"{mean} ± {array.std(ddof=1):,.{digits}f}" if len(array) > 1 else mean

@@ -6,7 +6,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,24 +15,39 @@ from typing import Any
 
 import jax
 
+from pathmix import Posterior
+
 RESULTS = Path(__file__).parent / "results"
-_LIBRARIES = ("jax", "jaxlib", "numpyro", "optax", "numpy", "torch", "pyro-ppl")
+_LIBRARIES = ("pathmix", "jax", "jaxlib", "numpyro", "optax", "numpy", "torch", "pyro-ppl")
 
 Figures = dict[str, Any]
 Settings = dict[str, Any]
+Cell = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How large an experiment is: what its runs take, and how many seeds each method gets."""
+
+    settings: Settings
+    seeds: dict[str, int]
+
+    @property
+    def cells(self) -> list[Cell]:
+        return [(method, seed) for method, count in self.seeds.items() for seed in range(count)]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """`cells` lists (method, seed); `run` does one of them; `rows` compares them with the paper."""
+    """`run` does one cell, `rows` compares them with the paper, `picture` draws them with pyplot."""
 
     name: str
     title: str
-    presets: dict[str, Settings]
-    cells: Callable[[Settings], list[tuple[str, int]]]
+    presets: dict[str, Preset]
     run: Callable[[str, int, Settings], Figures]
     rows: Callable[["Results"], list[tuple[str, ...]]]  # the first is the header
-    picture: Callable[["Results", Path], None]
+    picture: Callable[["Results", Any], Any]
+    differences: str  # from the paper's settings
 
 
 @dataclass
@@ -47,19 +63,26 @@ class Results:
     def file(self) -> Path:
         return RESULTS / f"{self.experiment}.{self.preset}.json"
 
+    @property
+    def picture(self) -> Path:
+        return self.file.with_suffix(".png")
+
     def of(self, method: str) -> list[Figures]:
         return [figures for key, figures in self.cells.items() if key.rpartition("/")[0] == method]
 
+    def measured(self, methods: Sequence[str]) -> Iterator[tuple[str, list[Figures]]]:
+        """The methods that have results, and these."""
+        return ((method, found) for method in methods if (found := self.of(method)))
+
     def save(self) -> None:
+        """Keeps what another process has added since."""
         RESULTS.mkdir(exist_ok=True)
-        content = {
-            "experiment": self.experiment,
-            "preset": self.preset,
-            "settings": self.settings,
-            "cells": dict(sorted(self.cells.items())),
-        }
-        new = self.file.with_suffix(".new")
-        new.write_text(json.dumps(content, indent=1) + "\n")
+        found = load(self.experiment, self.preset)
+        if found is not None and found.settings == self.settings:
+            self.cells = found.cells | self.cells
+        self.cells = dict(sorted(self.cells.items()))
+        new = self.file.with_suffix(f".{os.getpid()}.new")
+        new.write_text(json.dumps(vars(self), indent=1) + "\n")
         os.replace(new, self.file)  # so that an interrupt never leaves half a file
 
 
@@ -68,66 +91,114 @@ def load(experiment: str, preset: str) -> Results | None:
     return Results(**json.loads(file.read_text())) if file.exists() else None
 
 
+def finished(posterior: Posterior) -> Posterior:
+    """Inference that was interrupted gives what it has; that is no result of a cell."""
+    if posterior.interrupted:
+        raise KeyboardInterrupt
+    return posterior
+
+
 def main(experiment: Experiment) -> None:
+    options = _options(experiment)
+    _keep_compiled_code()
+    preset = experiment.presets[options.preset]
+    chosen = _chosen(preset.cells, options.methods, options.seeds)
+    results = _earlier(experiment, options.preset, preset.settings, fresh=options.fresh)
+    failed = []
+    if not options.picture_only:
+        try:
+            failed = _run(experiment, results, chosen)
+        except KeyboardInterrupt:
+            again = "Without --fresh, the" if options.fresh else "The"
+            print(f"\nInterrupted; finished cells are kept. {again} same command goes on from here.")
+            sys.exit(130)
+    if not results.cells:
+        sys.exit("There are no results yet.")
+    _draw(experiment, results)
+    from experiments import report  # it reads the experiments, so it comes after them
+
+    page = report.write(options.preset)
+    print(report.table(experiment.rows(results)))
+    print(f"\nFigures: {_short(results.file)}, picture: {_short(results.picture)}, page: {_short(page)}")
+    if failed:
+        sys.exit(f"These cells failed, and are tried again next time: {', '.join(failed)}.")
+
+
+def _options(experiment: Experiment) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog=f"python -m experiments.{experiment.name}",
         description=f"{experiment.title}. Results so far are kept: an interrupted run goes on where it was.",
     )
     parser.add_argument("--preset", choices=experiment.presets, default="full")
-    parser.add_argument("--methods", help="only these, separated by commas")
-    parser.add_argument("--seeds", help="only these, separated by commas")
-    parser.add_argument("--fresh", action="store_true", help="forget earlier results of this preset")
-    parser.add_argument("--picture-only", action="store_true", help="draw again from what is there")
-    options = parser.parse_args()
-    _keep_compiled_code()
-    settings = experiment.presets[options.preset]
-    results = _earlier(experiment, options.preset, settings, fresh=options.fresh)
-    if not options.picture_only:
-        chosen = _chosen(experiment.cells(settings), options.methods, options.seeds)
-        try:
-            _run(experiment, results, chosen)
-        except KeyboardInterrupt:
-            print("\nInterrupted; finished cells are kept. The same command goes on from here.")
-            sys.exit(130)
-    from experiments import report  # it reads the experiments, so it comes after them
-
-    experiment.picture(results, results.file.with_suffix(".png"))
-    report.write()
-    print(report.table(experiment.rows(results)))
-    print(f"\nFigures: {_short(results.file)}, picture: {_short(results.file.with_suffix('.png'))}")
+    parser.add_argument("--methods", type=_listed(str), help="only these, separated by commas")
+    parser.add_argument("--seeds", type=_listed(int), help="only these, separated by commas")
+    either = parser.add_mutually_exclusive_group()
+    either.add_argument("--fresh", action="store_true", help="forget earlier results of this preset")
+    either.add_argument("--picture-only", action="store_true", help="draw again from what is there")
+    return parser.parse_args()
 
 
-def _run(experiment: Experiment, results: Results, cells: list[tuple[str, int]]) -> None:
+def _listed(kind: type) -> Callable[[str], list[Any]]:
+    def read(text: str) -> list[Any]:
+        return [kind(item.strip()) for item in text.split(",")]
+
+    read.__name__ = f"list of {'numbers' if kind is int else 'names'}"  # argparse shows it in errors
+    return read
+
+
+def _chosen(cells: list[Cell], methods: list[str] | None, seeds: list[int] | None) -> list[Cell]:
+    for wanted, place in ((methods, 0), (seeds, 1)):
+        known = dict.fromkeys(cell[place] for cell in cells)
+        if unknown := [item for item in wanted or () if item not in known]:
+            there = ", ".join(map(str, known))
+            sys.exit(f"This preset does not have {', '.join(map(repr, unknown))}. There are: {there}.")
+    return [(m, s) for m, s in cells if (not methods or m in methods) and (not seeds or s in seeds)]
+
+
+def _run(experiment: Experiment, results: Results, cells: list[Cell]) -> list[str]:
+    """Do what is missing of these cells; returns those that failed."""
     missing = [cell for cell in cells if _key(*cell) not in results.cells]
+    failed = []
     for number, (method, seed) in enumerate(missing, 1):
         print(f"[{number}/{len(missing)}] {experiment.name}: {method}, seed {seed} ... ", end="", flush=True)
         begin = time.perf_counter()
-        figures = experiment.run(method, seed, results.settings)
+        try:
+            figures = experiment.run(method, seed, results.settings)
+        except Exception:
+            print("failed")
+            traceback.print_exc()
+            failed.append(f"{method}, seed {seed}")
+            continue
         seconds = time.perf_counter() - begin
         results.cells[_key(method, seed)] = {**figures, "seed": seed, "seconds": seconds, **_machine()}
         results.save()
         shown = {k: v for k, v in figures.items() if isinstance(v, int | float)}
         print(f"{seconds:.0f} s  " + "  ".join(f"{k} {v:.6g}" for k, v in shown.items()), flush=True)
+    return failed
 
 
 def _earlier(experiment: Experiment, preset: str, settings: Settings, *, fresh: bool) -> Results:
-    found = None if fresh else load(experiment.name, preset)
-    if found is None:
-        return Results(experiment.name, preset, settings, {})
-    if found.settings != json.loads(json.dumps(settings)):
+    settings = json.loads(json.dumps(settings))
+    empty = Results(experiment.name, preset, settings, {})
+    if fresh:
+        empty.file.unlink(missing_ok=True)
+    found = load(experiment.name, preset) or empty
+    if found.settings != settings:
         sys.exit(
             f"{_short(found.file)} was made with other settings. Move it away, or start again with --fresh."
         )
     return found
 
 
-def _chosen(cells: list[tuple[str, int]], methods: str | None, seeds: str | None) -> list[tuple[str, int]]:
-    known = {method for method, _ in cells}
-    wanted = set(methods.split(",")) if methods else known
-    if unknown := wanted - known:
-        sys.exit(f"No such method: {', '.join(unknown)}. There are: {', '.join(sorted(known))}.")
-    numbers = None if seeds is None else {int(seed) for seed in seeds.split(",")}
-    return [(m, s) for m, s in cells if m in wanted and (numbers is None or s in numbers)]
+def _draw(experiment: Experiment, results: Results) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure = experiment.picture(results, plt)
+    figure.savefig(results.picture, dpi=110)
+    plt.close(figure)
 
 
 def _key(method: str, seed: int) -> str:
