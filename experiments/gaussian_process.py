@@ -72,13 +72,13 @@ _PAPER = {
 }
 _COMMON = {
     "final_draws": 100, "starts": 3, "learning_rate": 0.03, "keep": 10, "bbvi_particles": 10,
-    "bbvi_learning_rate": 0.005,
+    "bbvi_learning_rate": 0.02,
 }  # fmt: skip
 _QUICK = {
     "prior_runs": 300, "budget": 30_000, "baseline_prior_runs": 50, "bbvi_steps": 300, "dcc_iterations": 50,
 }  # fmt: skip
 _FULL = {
-    "prior_runs": 3_000, "budget": 300_000, "baseline_prior_runs": 1_000, "bbvi_steps": 5_000,
+    "prior_runs": 3_000, "budget": 300_000, "baseline_prior_runs": 1_000, "bbvi_steps": 2_000,
     "dcc_iterations": 200,
 }  # fmt: skip
 PRESETS = {
@@ -87,7 +87,7 @@ PRESETS = {
 }
 DIFFERENCES = (
     "SDVI has 3,000 prior runs and 300,000 iterations with 3 starts and a learning rate of 0.03, instead of "
-    "1,000, 1,000,000, one and 0.005. BBVI has 5,000 steps instead of 100,000, DCC 200 "
+    "1,000, 1,000,000, one and 0.005. BBVI has 2,000 steps at 0.02 instead of 100,000 at 0.005, DCC 200 "
     "iterations instead of 1,000."
 )
 

@@ -72,7 +72,7 @@ _PAPER = {
 }
 _COMMON = {
     "prior_runs": 1_000, "budget": 20_000, "keep": 10, "particles": 10, "final_draws": 100,
-    "learning_rate": 0.1, "starts": 6, "batch": 100, "bbvi_learning_rate": 0.01,
+    "learning_rate": 0.1, "starts": 6, "batch": 100, "bbvi_learning_rate": 0.1,
 }  # fmt: skip
 PRESETS = {
     "quick": Preset(
@@ -85,8 +85,8 @@ PRESETS = {
 }
 DIFFERENCES = (
     "SDVI and S-SDVI have 6 starts within the same budget; its method has one, which is here matched to the "
-    "prior. BBVI has a learning rate of 0.01: at its 0.1, three of five runs end "
-    "below a guide equal to the prior."
+    "prior. BBVI is as there: at its learning rate of 0.1, three of five runs end below a guide equal to the "
+    "prior. With 0.01, the first one reaches an ELBO of -4,096 (/ 1,000)."
 )
 
 

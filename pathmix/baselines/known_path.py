@@ -4,8 +4,9 @@ Rows are worked on one after another, as many as there are: draws of one guide a
 paths unevenly, and a batch of fixed size would mostly compute what nobody asked for.
 """
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from pathmix.target import Target, make_target
 from pathmix.training.executables import Executables
 
 _BLOCK = 64  # rows that one compiled call can take
+# Rows of a path after which it is compiled, if draws of a guide found it: most of these never come again.
+_ENOUGH_ROWS = 8
 
 RowFunction = Callable[[Any, Any], Any]  # (row, arguments) -> results
 
@@ -40,6 +43,7 @@ class KnownPath:
     region: Region  # as SDVI sees it, for labels
     prior_mass: float
     executables: Executables
+    _asked: Counter[str] = field(default_factory=Counter)  # rows so far, by function
 
     @property
     def slp(self) -> StraightLineProgram:
@@ -98,6 +102,8 @@ class KnownPath:
 
     def _rows(self, key: Any, function: RowFunction, rows: Any, count: int, arguments: Any) -> Any:
         """A function of rows, compiled for blocks of one size that need not be full."""
+        if self._is_rare(key, count):
+            return _one_by_one(function, rows, count, arguments)
         parts = []
         for start in range(0, max(count, 1), _BLOCK):
             size, part = min(count - start, _BLOCK), slice(start, start + _BLOCK)
@@ -106,11 +112,24 @@ class KnownPath:
             parts.append(jax.tree.map(partial(_head, size), result))
         return parts[0] if len(parts) == 1 else jax.tree.map(lambda *blocks: np.concatenate(blocks), *parts)
 
+    def _is_rare(self, key: Any, count: int) -> bool:
+        if self.prior_mass > 0 or count == 0 or key in self.executables:
+            return False
+        self._asked[key[0]] += count
+        return self._asked[key[0]] <= _ENOUGH_ROWS
+
 
 def known_path(slp: StraightLineProgram, prior_mass: float, executables: Executables) -> KnownPath:
     """Prepare a path; nothing is compiled before it is needed."""
     target = make_target(slp, read_region(slp, boxes=False), {})
     return KnownPath(target, read_region(slp), prior_mass, executables)
+
+
+def _one_by_one(function: RowFunction, rows: Any, count: int, arguments: Any) -> Any:
+    def one(number: int) -> Any:
+        return function(jax.tree.map(lambda column: column[number], rows), arguments)
+
+    return jax.tree.map(lambda *values: np.stack(values), *map(one, range(count)))
 
 
 def _first_rows(function: RowFunction) -> Callable[..., Any]:
