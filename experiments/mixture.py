@@ -71,15 +71,16 @@ _PAPER = {
     "DCC": ("-9,842.90 ± 3,904.57", "none", "14 11 16 14 15"),
 }
 _COMMON = {
-    "prior_runs": 1_000, "budget": 20_000, "keep": 10, "particles": 10, "final_draws": 100,
+    "prior_runs": 1_000, "keep": 10, "particles": 10, "final_draws": 100,
     "learning_rate": 0.1, "starts": 6, "batch": 100, "bbvi_learning_rate": 0.1,
 }  # fmt: skip
 PRESETS = {
     "quick": Preset(
-        {**_COMMON, "bbvi_steps": 200, "dcc_iterations": 20}, {"SDVI": 1, "S-SDVI": 1, "BBVI": 1, "DCC": 1}
+        {**_COMMON, "budget": 5_000, "bbvi_steps": 200, "dcc_iterations": 20},
+        {"SDVI": 1, "S-SDVI": 1, "BBVI": 1, "DCC": 1},
     ),
     "full": Preset(
-        {**_COMMON, "bbvi_steps": 20_000, "dcc_iterations": 200},
+        {**_COMMON, "budget": 20_000, "bbvi_steps": 20_000, "dcc_iterations": 200},
         {"SDVI": 20, "S-SDVI": 5, "SDVI (single start)": 5, "BBVI": 5, "DCC": 5},
     ),
 }
