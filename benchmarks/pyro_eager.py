@@ -24,6 +24,7 @@ from pyro.infer import SVI, Trace_ELBO
 from torch.distributions import biject_to
 
 from benchmarks import pyro_programs
+from experiments import two_branches
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
 from pathmix.precision import engine_scope
@@ -68,9 +69,7 @@ PERIODIC_TIMES_LINEAR_PLUS_RATIONAL = {
     "k.type": 5, "k.l.type": 4, "k.l.l.type": 2, "k.l.r.type": 3, "k.r.type": 1,
 }  # fmt: skip
 CASES = [
-    Case(
-        "two branches", pyro_programs.two_branches, lambda: (torch.tensor(2.0),), {}, "z2", 10, (10_000, 50)
-    ),
+    Case("two branches", two_branches.model, lambda: (torch.tensor(2.0),), {}, "z2", 10, (10_000, 50)),
     Case("mixture, D=100, K=5", pyro_programs.mixture, clusters, {"num_clusters": 4}, "mu_4", 10, (40, 5)),
     Case(
         "GP kernel, three leaves",

@@ -7,15 +7,6 @@ import torch
 from pyro.nn import PyroSample
 
 
-def two_branches(y):
-    x = pyro.sample("x", dist.Normal(0, 1))
-    if x < 0:
-        z = pyro.sample("z1", dist.Normal(-3, 1))
-    else:
-        z = pyro.sample("z2", dist.Normal(3, 1))
-    pyro.sample("y", dist.Normal(z, 2), obs=y)
-
-
 def mixture(y):
     """A Gaussian mixture in many dimensions, with an unknown number of clusters."""
     clusters = int(pyro.sample("num_clusters", dist.Poisson(9.0))) + 1

@@ -1,16 +1,16 @@
 """The log-likelihood of new data at latent values that are already drawn."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from pathmix.batching import over_rows
-from pathmix.path import Path
 from pathmix.program import Program
 from pathmix.seeds import Seed
+from pathmix.training.executables import Executables
 
 _BATCH = 128  # of runs of the program
 _ROWS = 32  # of densities computed at once
@@ -23,19 +23,19 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
     """
     count = len(next(iter(latent.values())))
     found = np.full(count, np.nan)
-    compiled: dict[Path, Callable[..., Any]] = {}
+    executables = Executables()
     for start in range(0, count, _BATCH):
         rows = np.arange(start, start + _BATCH) % count
         wanted = np.arange(_BATCH) < count - start
         given = {name: values[rows] for name, values in latent.items()}
         for execution in program.frontend.explore(program, Seed.of(0), wanted, given=given, complete=True):
-            if execution.path not in compiled:
-                compiled[execution.path] = _make(program, execution)
+            make = partial(_make, program, execution)
             done = rows[execution.followed & wanted]
             values = [latent[name] for name in execution.path.addresses]
             for first in range(0, len(done), _ROWS):
                 block = done[np.arange(first, first + _ROWS) % len(done)]
-                result = compiled[execution.path]([jnp.asarray(column[block]) for column in values])
+                columns = [jnp.asarray(column[block]) for column in values]
+                result = executables.call(execution.path, make, columns)
                 found[block] = np.asarray(result)
     return found
 
@@ -43,4 +43,4 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
 def _make(program: Program, execution: Any) -> Callable[..., Any]:
     slp = program.frontend.replay(program, execution)
     graph = slp.graph.outputs([slp.LOG_LIKELIHOOD])
-    return jax.jit(lambda columns: over_rows(lambda *row: graph(graph.consts, row)[0])(*columns))
+    return lambda columns: over_rows(lambda *row: graph(graph.consts, row)[0])(*columns)

@@ -43,7 +43,7 @@ class KnownPath:
     region: Region  # as SDVI sees it, for labels
     prior_mass: float
     executables: Executables
-    _asked: Counter[str] = field(default_factory=Counter)  # rows so far, by function
+    _asked: Counter[str] = field(default_factory=Counter, init=False)  # rows so far, by function
 
     @property
     def slp(self) -> StraightLineProgram:

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pathmix.training.fit import PathFit
-
-Values = dict[str, np.ndarray]
+from pathmix.training.pooled import Values
 
 _LATEST = 50  # steps by which fits are compared
 

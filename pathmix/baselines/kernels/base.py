@@ -62,10 +62,6 @@ def log_density(target: Target, u: jax.Array, arguments: Arguments) -> jax.Array
 
 def make_layout(coordinates: Coordinates, vectors: np.ndarray) -> Layout:
     """The layout of a path's flat vector, given prior draws of it, one per row."""
-    owners = []
-    for block in coordinates.blocks:
-        for index in block.sites:
-            size = int(np.prod(coordinates.sites[index].shape, dtype=int))
-            owners.append(size if block.elementwise else block.stop - block.start)
-    sites = np.repeat(np.arange(len(owners)), owners)
+    sizes = [stop - start for start, stop in coordinates.stretches]
+    sites = np.repeat(np.arange(len(sizes)), sizes)
     return Layout(jnp.asarray(moments(vectors)[1]), jnp.asarray(sites))
