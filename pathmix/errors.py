@@ -29,6 +29,10 @@ class NoLatentSiteError(ProgramError):
     """The program draws nothing that could be inferred."""
 
 
+class ImpossibleObservationError(ProgramError):
+    """No path of the program can have produced the data."""
+
+
 class RunawayProgramError(ProgramError):
     """One forward run drew too many sites or took too long."""
 

@@ -20,7 +20,7 @@ def label(slp: StraightLineProgram, region: Region) -> str:
         for position, interval in sorted(region.boxes.get(site.name, {}).items()):
             index = ",".join(map(str, np.unravel_index(position, site.shape)))
             parts.append(interval.describe(f"{site.name}[{index}]" if site.shape else site.name))
-    said = [_decision(slp, i) for i in region.live]
+    said = [_decision(slp, i) for i in region.live if i < len(slp.path.decisions)]
     for text, repeats in groupby(said):
         count = len(list(repeats))
         parts.append(f"{text} ({count} times)" if count > 1 else text)

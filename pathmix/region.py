@@ -38,9 +38,8 @@ class Region:
 def read_region(slp: StraightLineProgram, *, boxes: bool = True) -> Region:
     """The region of a path; `boxes=False` leaves every condition to be checked."""
     outputs = expressions(slp.graph, [site.pinned for site in slp.sites])
-    first = slp.FIRST_CONDITION
-    conditions = outputs[first : first + len(slp.path.decisions)]
-    _check_decisions(slp, conditions)
+    conditions = [outputs[index] for index in slp.conditions]
+    _check_decisions(slp, conditions[: len(slp.path.decisions)])
     _check_discrete(slp, conditions)
 
     found: dict[Element, Interval] = {}

@@ -1,7 +1,7 @@
 """The program along one path: its sites, and its density as one traced graph."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -48,14 +48,32 @@ class Plate:
     subsample_size: int
 
 
+@dataclass(frozen=True)
+class Flaw:
+    """Why the data give a path no density, whatever its latent values."""
+
+    kind: Literal["impossible", "NaN"]
+    message: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the run along a path showed beside its density."""
+
+    is_conditioned: bool = False  # by observed sites or factors
+    flaw: Flaw | None = None
+    remarks: tuple[str, ...] = ()  # sentences for the user
+
+
 @dataclass(frozen=True, eq=False)
 class StraightLineProgram:
     """The program along one path.
 
     `graph` takes the values of all latent sites in order and gives, in this order, the log-prior,
-    the log-likelihood, one truth value per decision, the parameters of bijections that depend on
-    other sites, and the deterministic sites. `minibatch` is the same with the indices of each
-    subsampled plate as further inputs; it exists only for programs that subsample.
+    the log-likelihood, one truth value per decision, one per observed site whose support depends on
+    latent ones (whether it covers the data), the parameters of bijections that depend on other sites,
+    the deterministic sites, and the masks of free sites. `minibatch` is the same with the indices of
+    each subsampled plate as further inputs; it exists only for programs that subsample.
     """
 
     path: Path
@@ -66,6 +84,9 @@ class StraightLineProgram:
     deterministics: tuple[tuple[str, int], ...]
     params: tuple[str, ...]
     observed: tuple[str, ...]
+    facts: Facts
+    masks: tuple[tuple[str, int], ...]  # free sites under a mask, and the output that has it
+    indicators: tuple[str, ...]  # observed sites with a condition on their support
     plates: tuple[Plate, ...]
     minibatch: Graph | None
     looked_at: frozenset[str] = frozenset()  # pinned sites that shape the graph without a decision
@@ -73,6 +94,12 @@ class StraightLineProgram:
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1
     FIRST_CONDITION = 2
+
+    @property
+    def conditions(self) -> range:
+        """The outputs that must hold on the path: decisions first, then supports of observed sites."""
+        count = len(self.path.decisions) + len(self.indicators)
+        return range(self.FIRST_CONDITION, self.FIRST_CONDITION + count)
 
     @property
     def free(self) -> tuple[Site, ...]:

@@ -13,6 +13,7 @@ class Status(Enum):
     OUTSIDE = "outside"
     ZERO = "zero density"
     NAN = "NaN density"
+    IMPOSSIBLE = "impossible observation"
     FAILED = "failed"
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Finding the paths of a program."""
 
-from pathmix.discovery.base import Discovered, DiscoveredPath, Discovery
+from pathmix.discovery.base import Discovered, DiscoveredPath, Discovery, refuse_impossible
 from pathmix.discovery.prior import PriorDiscovery
 
-__all__ = ["Discovered", "DiscoveredPath", "Discovery", "PriorDiscovery"]
+__all__ = ["Discovered", "DiscoveredPath", "Discovery", "PriorDiscovery", "refuse_impossible"]

@@ -1,11 +1,12 @@
 """What discovery hands over."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from pathmix.errors import ImpossibleObservationError
 from pathmix.program import Limits, Program
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
@@ -34,6 +35,13 @@ class Discovered:
     samples: int  # prior runs
     runs: int  # slow Python runs of the program
     dropped_mass: float  # prior mass of runs whose path was cut off by a cap
+
+
+def refuse_impossible(slps: Sequence[StraightLineProgram]) -> None:
+    """An error where the data have no density on any path."""
+    flaws = [slp.facts.flaw for slp in slps]
+    if flaws and flaws[0] is not None and all(flaws):
+        raise ImpossibleObservationError(f"No path can have produced the data. {flaws[0].message}")
 
 
 class Discovery(Protocol):

@@ -7,6 +7,7 @@ import numpy as np
 
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery.base import Discovered, DiscoveredPath, Draws, OnPath
+from pathmix.discovery.repeatable import Replays
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
 from pathmix.execution import Execution
 from pathmix.path import Path
@@ -69,6 +70,7 @@ class _Search:
 
     def __init__(self, program: Program, max_paths: int, on_path: OnPath) -> None:
         self.program, self.max_paths, self.on_path = program, max_paths, on_path
+        self.replays = Replays(program)
         self.slps: dict[Path, StraightLineProgram] = {}
         self.counts: dict[Path, int] = {}
         self.natural: dict[Path, _Rows] = {}  # draws of runs that took the path by themselves
@@ -98,7 +100,7 @@ class _Search:
             return
         if is_new:
             self._check_repeatable(execution, seed, followers)
-            self.slps[path] = self.program.frontend.replay(self.program, execution)
+            self.slps[path] = self.replays.replay(execution)
             self.counts[path], self.natural[path], self.forced[path] = 0, _Rows(), _Rows()
         self.counts[path] += count
         self.natural[path].add(execution.values, followers)

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from numpyro.distributions import biject_to
 from numpyro.primitives import Messenger
@@ -24,14 +25,17 @@ from pathmix.frontends.numpyro.sites import (
     is_latent,
     is_observation,
     marks_fixed,
+    mask_of,
+    unmasked,
 )
+from pathmix.frontends.observations import broadcast_remark, covered, described, flaw_of
 from pathmix.frontends.routing import routed
 from pathmix.frontends.source import caller
 from pathmix.frontends.supports import Bounds, bounds, integer_bounds, template
 from pathmix.graph import Graph
 from pathmix.path import DecisionKind
 from pathmix.program import Program
-from pathmix.slp import Plate, StraightLineProgram
+from pathmix.slp import Facts, Flaw, Plate, StraightLineProgram
 
 
 def replay(program: Program, execution: Execution) -> StraightLineProgram:
@@ -56,6 +60,9 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         deterministics=tuple(replayer.deterministic_slots.items()),
         params=tuple(replayer.params),
         observed=tuple(replayer.observed),
+        facts=replayer.facts(),
+        masks=tuple(replayer.mask_slots.items()),
+        indicators=tuple(where for where, _ in replayer.indicators),
         plates=replayer.plates,
         minibatch=minibatch,
     )
@@ -110,6 +117,12 @@ class _Replayer(Messenger):
         self.deterministics: dict[str, Any] = {}
         self.params: list[str] = []
         self.observed: list[str] = []
+        self.is_conditioned = False
+        # Observed sites with supports that depend on latent ones, and whether these cover the data.
+        self.indicators: list[tuple[str, Any]] = []
+        self.flaws: list[Flaw] = []
+        self.remarks: list[str] = []
+        self.masks: dict[str, Any] = {}  # of free sites: which elements have a density
 
     # The observer of decisions.
 
@@ -146,24 +159,47 @@ class _Replayer(Messenger):
 
     def _add_density(self, msg: Any) -> None:
         fn, value, intermediates = msg["fn"], msg["value"], msg["intermediates"]
+        if is_latent(msg) and is_discrete(msg):
+            fn = unmasked(fn)  # each value is a path of its own, and needs its probability
         terms = fn.log_prob(value, intermediates) if intermediates else fn.log_prob(value)
+        if is_observation(msg):
+            self.observed.append(msg["name"])
+            terms = self._covered(msg, terms)
         if msg["scale"] is not None:
             terms = msg["scale"] * terms
         total = jnp.sum(terms)
-        if is_observation(msg):
-            self.observed.append(msg["name"])
         if msg["is_observed"]:
+            self.is_conditioned = True
             self.log_likelihood = self.log_likelihood + total
         else:
             self.log_prior = self.log_prior + total
         if is_latent(msg):
             self._support(msg)
 
+    def _covered(self, msg: Any, terms: Any) -> Any:
+        """The density of observed values, which is zero outside of the support."""
+        name, fn, value, source = msg["name"], msg["fn"], jnp.asarray(msg["value"]), caller()
+        batch = value.shape[: value.ndim - len(fn.event_shape)]
+        if remark := broadcast_remark(name, source, batch, fn.batch_shape):
+            self.remarks.append(remark)
+        known = None if isinstance(value, Tracer) else np.asarray(value)
+        mask = jnp.asarray(mask_of(fn))
+        for inside in covered(fn, value, mask, lambda x: x.astype(jnp.float32)):
+            if isinstance(inside, Tracer):
+                self.indicators.append((f"{name!r} at {source}", jnp.all(inside)))
+                terms = jnp.where(inside, terms, -jnp.inf)
+            elif flaw := flaw_of(name, source, known, np.asarray(inside), described(fn.support)):
+                self.flaws.append(flaw)
+                terms = jnp.where(inside, terms, -jnp.inf)
+        return terms
+
     def _support(self, msg: Any) -> None:
         name, support = msg["name"], msg["fn"].support
         if is_discrete(msg):
             self.bounds[name] = integer_bounds(support)
             return
+        if (mask := mask_of(msg["fn"])) is not True:
+            self.masks[name] = jnp.broadcast_to(mask, msg["fn"].shape())
         self.bounds[name] = bounds(support)
         try:
             self.supports[name] = biject_to(support)
@@ -190,10 +226,26 @@ class _Replayer(Messenger):
                 value = jnp.take(value, self.indices[frame.name], axis=axis)
         return value
 
+    def facts(self) -> Facts:
+        return Facts(
+            is_conditioned=self.is_conditioned,
+            flaw=self.flaws[0] if self.flaws else None,
+            remarks=tuple(self.remarks),
+        )
+
     def outputs(self) -> list[Any]:
-        outputs = [self.log_prior, self.log_likelihood, *self.conditions]
+        outputs = [
+            self.log_prior,
+            self.log_likelihood,
+            *self.conditions,
+            *(inside for _, inside in self.indicators),
+        ]
         self.bijections = {name: template(bijection, outputs) for name, bijection in self.supports.items()}
         self.deterministic_slots = {
             name: len(outputs) + position for position, name in enumerate(self.deterministics)
         }
-        return [*outputs, *self.deterministics.values()]
+        self.mask_slots = {
+            name: len(outputs) + len(self.deterministics) + position
+            for position, name in enumerate(self.masks)
+        }
+        return [*outputs, *self.deterministics.values(), *self.masks.values()]

@@ -4,9 +4,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from numpyro import distributions as dist
 
 _FIXED = "_pathmix_fixed"
+_WRAPPERS = (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)
 
 
 def is_latent(msg: Any) -> bool:
@@ -43,7 +46,34 @@ def freeze_plumbing(msg: Any) -> None:
         msg["value"] = jax.random.key(0)
 
 
+def mask_of(fn: Any) -> Any:
+    """Which elements of a site have a density: True for all, or an array that broadcasts to its shape."""
+    mask: Any = True
+    while isinstance(fn, _WRAPPERS):
+        if isinstance(fn, dist.MaskedDistribution) and not _hides_nothing(fn._mask):
+            layer = jnp.asarray(fn._mask)
+            mask = mask & layer.reshape(layer.shape + (1,) * (fn.event_dim if layer.ndim else 0))
+        fn = fn.base_dist
+    return mask
+
+
+def unmasked(fn: Any) -> Any:
+    """The distribution without its masks."""
+    if isinstance(fn, dist.MaskedDistribution):
+        return unmasked(fn.base_dist)
+    if isinstance(fn, dist.ExpandedDistribution):
+        return unmasked(fn.base_dist).expand(fn.batch_shape)
+    if isinstance(fn, dist.Independent):
+        return unmasked(fn.base_dist).to_event(fn.reinterpreted_batch_ndims)
+    return fn
+
+
+def _hides_nothing(mask: Any) -> bool:
+    """Whether that is known of a mask."""
+    return mask is True or (not isinstance(mask, Tracer) and bool(np.all(mask)))
+
+
 def _base(fn: Any) -> Any:
-    while isinstance(fn, (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)):
+    while isinstance(fn, _WRAPPERS):
         fn = fn.base_dist
     return fn

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
+from pathmix.frontends.pyro import indices
 from pathmix.path import DecisionKind
 
 # Only the validation of distributions asks this; those made outside our scope may still do it.
@@ -29,10 +30,11 @@ class Observer(Protocol):
 class Lookups(TorchFunctionMode):
     """While active, the observer answers for every tensor that Python looks at."""
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, *, computed_indices: bool = False) -> None:
         super().__init__()
         self.observer = observer
         self.is_paused = False
+        self.computed_indices = computed_indices  # stay tensors
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _VALID:
@@ -40,6 +42,10 @@ class Lookups(TorchFunctionMode):
         answer = None if self.is_paused else _ANSWERS.get(func)
         if answer is not None:
             return answer(self.observer, *args, **(kwargs or {}))
+        if self.computed_indices and func in _INDEXED and indices.has_computed(args[1]):
+            return _INDEXED[func](*args)
+        if func in _SEARCHES and isinstance(args[position := _SEARCHES[func]], Tensor):
+            return _searched(func, args, kwargs or {}, position)
         return _in_one_precision(func, args, kwargs or {})
 
     @contextmanager
@@ -69,6 +75,21 @@ def _in_one_precision(func: Any, args: Any, kwargs: Any) -> Any:
         dtype = tensors[0].dtype if writes else torch.float64
         cast = [a.to(dtype) if isinstance(a, Tensor) and a.is_floating_point() else a for a in args]
         return func(*(args[:1] if writes else cast[:1]), *cast[1:], **kwargs)
+
+
+def _searched(func: Any, args: Any, kwargs: Any, position: int) -> Tensor:
+    """PyTorch takes a tensor without axes for a number, and looks at it; one with an axis stays a tensor."""
+    searched = args[position]
+    row = [searched.reshape(-1) if i == position and searched.ndim == 0 else a for i, a in enumerate(args)]
+    return func(*row, **kwargs).reshape(searched.shape) if searched.ndim == 0 else func(*args, **kwargs)
+
+
+_INDEXED: dict[Any, Callable[..., Any]] = {
+    Tensor.__getitem__: indices.read,
+    Tensor.__setitem__: indices.write,
+}
+# The argument that is searched for.
+_SEARCHES = {torch.searchsorted: 1, torch.bucketize: 0}
 
 
 def _is_integral(tensor: Tensor) -> bool:

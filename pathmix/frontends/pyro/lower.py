@@ -1,5 +1,6 @@
 """Lower: the flat graph of a path as a JAX graph, with what its outputs mean."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpyro.distributions import biject_to
 from pathmix.errors import ProgramError
 from pathmix.execution import Execution
 from pathmix.frontends.decisions import holds
+from pathmix.frontends.observations import flaw_of
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.lowering.interpret import interpret
@@ -19,7 +21,18 @@ from pathmix.frontends.source import Source
 from pathmix.frontends.supports import Bounds, bounds, integer_bounds, template
 from pathmix.graph import Graph
 from pathmix.path import Path
-from pathmix.slp import BijectionTemplate, Plate, StraightLineProgram
+from pathmix.slp import BijectionTemplate, Flaw, Plate, StraightLineProgram
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """An observed site, and whether its support, or one end of it, covers each value of its batch."""
+
+    name: str
+    source: Source
+    support: str
+    inside: torch.Tensor
+    value: torch.Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +40,11 @@ class Contents:
     """What the flat graph gives: log-prior, log-likelihood, and in this order the following."""
 
     decisions: int  # values that were looked at, random or not
+    observations: tuple[Observation, ...]  # `inside` and `value` of each
     supports: dict[str, Support]  # their parameters
     discrete: frozenset[str]  # sites among them
     deterministics: tuple[str, ...]
+    masks: tuple[str, ...]  # of free sites
     subsampled: tuple[Plate, ...]  # their indices are inputs, after the sites
 
 
@@ -40,9 +55,12 @@ class Lowered:
     graph: Graph
     path: Path
     sources: tuple[Source, ...]
+    indicators: tuple[str, ...]  # observed sites
+    flaw: Flaw | None
     bijections: dict[str, BijectionTemplate]
     bounds: dict[str, Bounds]
     deterministics: tuple[tuple[str, int], ...]
+    masks: tuple[tuple[str, int], ...]
     looked_at: frozenset[str]
 
 
@@ -57,6 +75,7 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
     bijections: dict[str, BijectionTemplate] = {}
     limits: dict[str, Bounds] = {}
     deterministics: dict[str, int] = {}
+    masks: dict[str, int] = {}
 
     def density(*inputs: jax.Array) -> list[Any]:
         values = interpret(flat, inputs)
@@ -64,6 +83,8 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
         outputs = [values[next(nodes)], values[next(nodes)]]
         raw = [values[next(nodes)] for _ in decided]
         outputs += [holds(raw[i - first], d) for i, d in zip(random, decisions, strict=True)]
+        covers = [(next(nodes), next(nodes))[0] for _ in contents.observations]
+        outputs += [jnp.all(values[node]) for node in covers if node not in flat.constants]
         for name, (build, parameters) in contents.supports.items():
             parts = [next(nodes) for _ in parameters]
             known = [flat.constants[n] if n in flat.constants else values[n] for n in parts]
@@ -73,9 +94,10 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
                 continue
             limits[name] = bounds(support)
             bijections[name] = template(biject_to(support), outputs)
-        for name in contents.deterministics:
-            deterministics[name] = len(outputs)
-            outputs.append(values[next(nodes)])
+        for slots, names in ((deterministics, contents.deterministics), (masks, contents.masks)):
+            for name in names:
+                slots[name] = len(outputs)
+                outputs.append(values[next(nodes)])
         return outputs
 
     avals = [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in execution.values.values()]
@@ -84,23 +106,63 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
     ]
     graph = Graph.of(jax.make_jaxpr(density)(*avals))
     path = replace(execution.path, decisions=decisions)
-    return Lowered(graph, path, sources, bijections, limits, tuple(deterministics.items()), looked_at)
+    first_cover = first + contents.decisions
+    covers = flat.outputs[first_cover : first_cover + 2 * len(contents.observations) : 2]
+    indicators = tuple(
+        f"{seen.name!r} at {seen.source}"
+        for seen, node in zip(contents.observations, covers, strict=True)
+        if node not in flat.constants
+    )
+    return Lowered(
+        graph=graph,
+        path=path,
+        sources=sources,
+        indicators=indicators,
+        flaw=_flaw(flat, contents.observations, first_cover),
+        bijections=bijections,
+        bounds=limits,
+        deterministics=tuple(deterministics.items()),
+        masks=tuple(masks.items()),
+        looked_at=looked_at,
+    )
+
+
+def _flaw(flat: FlatGraph, observations: Sequence[Observation], first: int) -> Flaw | None:
+    """What is wrong with the data, where that does not depend on latent sites."""
+    for number, seen in enumerate(observations):
+        nodes = flat.outputs[first + 2 * number : first + 2 * number + 2]
+        if nodes[0] in flat.constants:
+            inside = as_numpy(flat.constants[nodes[0]])
+            value = as_numpy(flat.constants[nodes[1]]) if nodes[1] in flat.constants else None
+            if flaw := flaw_of(seen.name, seen.source, value, inside, seen.support):
+                return flaw
+    return None
 
 
 def _looked_at(flat: FlatGraph, execution: Execution) -> frozenset[str]:
     """Sites whose values PyTorch looked at itself. That is no decision, so they must be discrete."""
+    for names, source in looked_at_continuous(flat, execution):
+        raise ProgramError(
+            f"At {source} PyTorch needs a number, and gets a random value that depends on "
+            f"{', '.join(map(repr, names))}. Make the number in the program, where it can be seen: "
+            "int(k), or compare the value."
+        )
+    return frozenset[str]().union(*_sites_looked_at(flat, execution))
+
+
+def looked_at_continuous(flat: FlatGraph, execution: Execution) -> list[tuple[list[str], Source]]:
+    """The continuous sites behind values that PyTorch looked at itself, and where."""
+    pinned = dict(execution.path.pinned)
+    looks = zip(_sites_looked_at(flat, execution), flat.looked_at, strict=True)
+    return [(rest, source) for names, (_, source) in looks if (rest := sorted(names - pinned.keys()))]
+
+
+def _sites_looked_at(flat: FlatGraph, execution: Execution) -> list[frozenset[str]]:
+    """The sites behind each value that PyTorch looked at itself."""
     depends: dict[Any, frozenset[str]] = {
         node: frozenset([name]) for name, node in zip(execution.values, flat.inputs, strict=False)
     }
     for node in flat.operations:
         sources = (depends.get(source, frozenset()) for source in node.all_input_nodes)
         depends[node] = frozenset[str]().union(*sources)
-    pinned = dict(execution.path.pinned)
-    for node, source in flat.looked_at:
-        if continuous := sorted(depends.get(node, frozenset()) - pinned.keys()):
-            raise ProgramError(
-                f"At {source} PyTorch needs a number, and gets a random value that depends on "
-                f"{', '.join(map(repr, continuous))}. Make the number in the program, where it can be seen: "
-                "int(k), or compare the value."
-            )
-    return frozenset[str]().union(*(depends.get(node, frozenset()) for node, _ in flat.looked_at))
+    return [depends.get(node, frozenset()) for node, _ in flat.looked_at]

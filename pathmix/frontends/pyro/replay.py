@@ -17,34 +17,42 @@ from pyro.poutine.util import site_is_subsample
 from pathmix.errors import UnsupportedSiteError
 from pathmix.execution import Execution
 from pathmix.frontends.following import Following
+from pathmix.frontends.observations import broadcast_remark, covered, described
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
 from pathmix.frontends.pyro.lookups import Lookups
-from pathmix.frontends.pyro.lower import Contents, lower
+from pathmix.frontends.pyro.lower import Contents, Observation, looked_at_continuous, lower
 from pathmix.frontends.pyro.plates import subsampling
 from pathmix.frontends.pyro.record import keep_initial_value
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.sites import (
+    filled,
     is_deterministic,
     is_discrete,
     is_latent,
     is_observation,
     marks_fixed,
+    mask_of,
+    unmasked,
 )
 from pathmix.frontends.pyro.supports import Support, read_support
 from pathmix.frontends.source import caller
 from pathmix.path import DecisionKind
 from pathmix.program import Program
-from pathmix.slp import Plate, StraightLineProgram
+from pathmix.slp import Facts, Plate, StraightLineProgram
 
 
 def replay(program: Program, execution: Execution) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
     with frontend_scope():
+        computed = False
         flat, seen = _trace(program, execution, plates=None)
+        if looked_at_continuous(flat, execution):
+            computed = True  # perhaps as an index, which can stay a tensor
+            flat, seen = _trace(program, execution, plates=None, computed_indices=True)
         lowered = lower(flat, seen.contents(), execution)
         minibatch = None
         if seen.plates:
-            part, seen_of_part = _trace(program, execution, plates=seen.plates)
+            part, seen_of_part = _trace(program, execution, plates=seen.plates, computed_indices=computed)
             minibatch = lower(part, seen_of_part.contents(), execution).graph
     return StraightLineProgram(
         path=lowered.path,
@@ -58,6 +66,13 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         deterministics=lowered.deterministics,
         params=tuple(seen.params),
         observed=tuple(seen.observed),
+        facts=Facts(
+            is_conditioned=seen.is_conditioned,
+            flaw=lowered.flaw,
+            remarks=tuple(seen.remarks),
+        ),
+        masks=lowered.masks,
+        indicators=lowered.indicators,
         plates=seen.plates,
         minibatch=minibatch,
         looked_at=lowered.looked_at,
@@ -65,12 +80,16 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
 
 
 def _trace(
-    program: Program, execution: Execution, plates: tuple[Plate, ...] | None
+    program: Program,
+    execution: Execution,
+    plates: tuple[Plate, ...] | None,
+    *,
+    computed_indices: bool = False,
 ) -> tuple[FlatGraph, "_Replayer"]:
     leader = int(np.argmax(execution.followed))
     inputs = [_as_torch(values[leader]) for values in execution.values.values()]
     inputs += [torch.arange(plate.subsample_size) for plate in plates or ()]
-    replayer = _Replayer(program, execution, plates)
+    replayer = _Replayer(program, execution, plates, computed_indices=computed_indices)
 
     def density(*values: torch.Tensor) -> list[Any]:
         replayer.begin(values)
@@ -86,13 +105,20 @@ def _trace(
 class _Replayer(Messenger):
     """Gives each site its value and each decision its answer, and collects the density."""
 
-    def __init__(self, program: Program, execution: Execution, plates: tuple[Plate, ...] | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        execution: Execution,
+        plates: tuple[Plate, ...] | None,
+        *,
+        computed_indices: bool,
+    ) -> None:
         super().__init__()
         self.program = program
         self.path = execution.path
         self.plates: tuple[Plate, ...] = plates or ()
         self.subsampling = plates is not None
-        self.lookups = Lookups(self)
+        self.lookups = Lookups(self, computed_indices=computed_indices)
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         latent = len(self.path.addresses)
@@ -107,6 +133,10 @@ class _Replayer(Messenger):
         self.deterministics: dict[str, torch.Tensor] = {}
         self.params: list[str] = []
         self.observed: list[str] = []
+        self.is_conditioned = False
+        self.observations: list[Observation] = []
+        self.remarks: list[str] = []
+        self.masks: dict[str, torch.Tensor] = {}  # of free sites: which elements have a density
 
     # The observer of decisions.
 
@@ -144,23 +174,44 @@ class _Replayer(Messenger):
         if is_deterministic(msg):
             self.deterministics[msg["name"]] = msg["value"]
             return
+        fn, mask = msg["fn"], msg["mask"]
+        if is_latent(msg) and is_discrete(msg):
+            fn, mask = unmasked(fn), None  # each value is a path of its own, and needs its probability
         with self.lookups.paused():
-            terms = scale_and_mask(msg["fn"].log_prob(msg["value"]), msg["scale"], msg["mask"])
+            value = filled(msg) if is_observation(msg) else msg["value"]
+            terms = scale_and_mask(fn.log_prob(value), msg["scale"], mask)
+            if is_observation(msg):
+                self.observed.append(msg["name"])
+                terms = self._covered(msg, terms)
             total = torch.as_tensor(terms).sum()
-        if is_observation(msg):
-            self.observed.append(msg["name"])
         if msg["is_observed"]:
+            self.is_conditioned = True
             self.log_likelihood = self.log_likelihood + total
         else:
             self.log_prior = self.log_prior + total
         if is_latent(msg):
             self._support(msg)
 
+    def _covered(self, msg: Any, terms: Any) -> Any:
+        """The density of observed values, which is zero outside of the support."""
+        name, fn, value, source = msg["name"], msg["fn"], torch.as_tensor(msg["value"]), caller()
+        batch = value.shape[: value.ndim - len(fn.event_shape)]
+        if remark := broadcast_remark(name, source, batch, fn.batch_shape):
+            self.remarks.append(remark)
+        mask = torch.as_tensor(mask_of(msg))
+        for inside in covered(fn, value, mask, torch.Tensor.float):
+            self.observations.append(Observation(name, source, described(fn.support), inside, value))
+            terms = torch.where(inside, terms, -torch.inf)
+        return terms
+
     def _pyro_param(self, msg: Any) -> None:
         keep_initial_value(self.program, msg)
         self.params.append(msg["name"])
 
     def _support(self, msg: Any) -> None:
+        mask = mask_of(msg)
+        if mask is not True and not is_discrete(msg):
+            self.masks[msg["name"]] = torch.broadcast_to(mask, msg["fn"].shape())
         support = read_support(msg["fn"].support)
         if is_discrete(msg):
             self.discrete.add(msg["name"])
@@ -188,16 +239,20 @@ class _Replayer(Messenger):
             self.log_prior,
             self.log_likelihood,
             *self.decided,
+            *(tensor for seen in self.observations for tensor in (seen.inside, seen.value)),
             *parameters,
             *self.deterministics.values(),
+            *self.masks.values(),
         ]
 
     def contents(self) -> Contents:
         return Contents(
             decisions=len(self.decided),
+            observations=tuple(self.observations),
             supports=self.supports,
             discrete=frozenset(self.discrete),
             deterministics=tuple(self.deterministics),
+            masks=tuple(self.masks),
             subsampled=self.plates if self.subsampling else (),
         )
 

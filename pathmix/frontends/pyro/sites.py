@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import torch
 from pyro import distributions as dist
 from pyro.poutine.util import site_is_factor, site_is_subsample
 
 _FIXED = "_pathmix_fixed"
+_WRAPPERS = (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)
 
 
 def is_latent(msg: Any) -> bool:
@@ -37,7 +39,53 @@ def marks_fixed(msg: Any) -> None:
         msg["infer"] = {**msg["infer"], _FIXED: True}
 
 
+def mask_of(msg: Any) -> Any:
+    """Which elements of a site have a density: True for all, or a tensor that broadcasts to its shape."""
+    fn = msg["fn"]
+    mask = _element_mask(msg["mask"], fn.event_dim)
+    while isinstance(fn, _WRAPPERS):
+        if isinstance(fn, dist.MaskedDistribution):
+            mask = mask & _element_mask(fn._mask, fn.event_dim)
+        fn = fn.base_dist
+    return mask
+
+
+def filled(msg: Any) -> Any:
+    """An observed value with another, unmasked one wherever it is masked.
+
+    What a mask hides may be NaN or outside of the support. It does not count, but NaN would still get into
+    the gradient.
+    """
+    mask, value, event_dim = msg["mask"], msg["value"], msg["fn"].event_dim
+    if not isinstance(mask, torch.Tensor) or mask.ndim == 0:
+        return value
+    batch = torch.broadcast_shapes(mask.shape, value.shape[: value.ndim - event_dim])
+    event = value.shape[value.ndim - event_dim :]
+    whole = value.broadcast_to(batch + event)
+    shown = mask.broadcast_to(batch).reshape(-1).long().argmax().reshape(1)
+    other = whole.reshape((-1, *event)).index_select(0, shown).reshape(event)
+    return torch.where(mask.reshape(mask.shape + (1,) * event_dim), whole, other)
+
+
+def unmasked(fn: Any) -> Any:
+    """The distribution without its masks."""
+    if isinstance(fn, dist.MaskedDistribution):
+        return unmasked(fn.base_dist)
+    if isinstance(fn, dist.ExpandedDistribution):
+        return unmasked(fn.base_dist).expand(fn.batch_shape)
+    if isinstance(fn, dist.Independent):
+        return unmasked(fn.base_dist).to_event(fn.reinterpreted_batch_ndims)
+    return fn
+
+
+def _element_mask(mask: Any, event_dim: int) -> Any:
+    if mask is None or mask is True:
+        return True
+    tensor = torch.as_tensor(mask)
+    return tensor.reshape(tensor.shape + (1,) * (event_dim if tensor.ndim else 0))
+
+
 def _base(fn: Any) -> Any:
-    while isinstance(fn, (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)):
+    while isinstance(fn, _WRAPPERS):
         fn = fn.base_dist
     return fn

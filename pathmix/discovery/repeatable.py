@@ -1,0 +1,60 @@
+"""Replays that repeat: a program traced twice along one path must give the same density.
+
+Random numbers from elsewhere (Python, NumPy), clocks and state kept between calls would be frozen into the
+density. Every place in the program where it can go another way is tried once: paths that take no new turn
+at any place run no new code.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from pathmix.errors import HiddenRandomnessError
+from pathmix.execution import Execution
+from pathmix.graph import Graph
+from pathmix.program import Program
+from pathmix.slp import StraightLineProgram
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+
+class Replays:
+    """Replays paths of a program, twice where they take a turn that no path before took."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._turns: set[Any] = set()
+
+    def replay(self, execution: Execution) -> StraightLineProgram:
+        frontend, program = self.program.frontend, self.program
+        slp = frontend.replay(program, execution)
+        turns = {(source, d.value) for source, d in zip(slp.sources, slp.path.decisions, strict=True)}
+        turns |= {(site.source, None) for site in slp.sites}
+        if self._turns and turns <= self._turns:
+            return slp
+        self._turns |= turns
+        if not _same(slp.graph, frontend.replay(program, execution).graph):
+            raise HiddenRandomnessError(
+                f"its density{_at_end(slp)} has other numbers in it the second time, at the same values"
+            )
+        return slp
+
+
+def _same(first: Graph, second: Graph) -> bool:
+    return (
+        _ADDRESS.sub("", str(first.jaxpr)) == _ADDRESS.sub("", str(second.jaxpr))
+        and len(first.consts) == len(second.consts)
+        and all(map(_equal, first.consts, second.consts))
+    )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    return np.array_equal(a, b, equal_nan=np.issubdtype(a.dtype, np.inexact))
+
+
+def _at_end(slp: StraightLineProgram) -> str:
+    if not slp.sites:
+        return ""
+    return f" on the path that ends with the site {slp.sites[-1].name!r} at {slp.sites[-1].source}"

@@ -1,0 +1,241 @@
+"""Observed values and supports: impossible data, supports that depend on latent sites, NaN, broadcasting."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pyro_dist
+import pytest
+import torch
+from scipy import integrate, stats
+
+from pathmix import Status
+from pathmix.discovery import PriorDiscovery
+from pathmix.errors import ImpossibleObservationError
+from tests import exact
+
+FEW = PriorDiscovery(100)
+IN_PYRO = {"numpyro": False, "pyro": True}
+both = pytest.mark.parametrize("in_pyro", IN_PYRO.values(), ids=IN_PYRO.keys())
+
+
+def tools(in_pyro):
+    """sample, the distributions and arrays of a library."""
+    if in_pyro:
+        return pyro.sample, pyro_dist, lambda x: torch.tensor(x, dtype=torch.float64)
+    return numpyro.sample, dist, jnp.asarray
+
+
+def two_ways(in_pyro):
+    sample, d, _ = tools(in_pyro)
+
+    def model(y):
+        if sample("k", d.Bernoulli(0.5)):
+            sample("normal", d.Normal(sample("mean", d.Normal(0.0, 1.0)), 1.0), obs=y)
+        else:
+            sample("waiting", d.Exponential(sample("rate", d.Exponential(1.0))), obs=y)
+
+    return model
+
+
+@both
+def test_data_that_a_path_cannot_give_leave_it_no_weight(in_pyro):
+    as_array = tools(in_pyro)[2]
+    posterior = exact.fit(two_ways(in_pyro), as_array(-1.0), budget=2_000, discovery=FEW)
+    possible, impossible = posterior.paths
+    assert possible.label == "k=1" and possible.weight == 1.0
+    assert possible.elbo == pytest.approx(np.log(0.5) + stats.norm.logpdf(-1, 0, np.sqrt(2)), abs=1e-3)
+    assert impossible.status is Status.IMPOSSIBLE and impossible.weight == 0 and impossible.steps == 0
+    assert "'waiting' at test_observations.py:" in impossible.message and "-1" in impossible.message
+
+
+BEYOND = {
+    "below": (lambda d: d.Gamma(2.0, 1.0), [1.0, -0.5]),
+    "above": (lambda d: d.Beta(2.0, 1.0), [0.5, 1.5]),
+    "fraction": (lambda d: d.Poisson(2.0), [1.0, 2.5]),
+    "negative count": (lambda d: d.Poisson(2.0), [1.0, -2.0]),
+    "no truth value": (lambda d: d.Bernoulli(0.5), [1.0, 2.0]),
+    "too many": (lambda d: d.Binomial(3, 0.5), [1.0, 4.0]),
+    "interval": (lambda d: d.Uniform(0.0, 2.0), [1.0, 2.5]),
+}
+SIMPLEX = [[0.2, 0.3, 0.5], [0.2, 0.3, 0.6]]
+
+
+@both
+@pytest.mark.parametrize("name", BEYOND)
+def test_every_support_is_checked(name, in_pyro):
+    sample, d, as_array = tools(in_pyro)
+    make, values = BEYOND[name]
+
+    def model(y):
+        sample("z", d.Normal(0.0, 1.0))
+        sample("y", make(d), obs=y)
+
+    with pytest.raises(ImpossibleObservationError, match=r"'y' at test_observations.*1 of 2 values.*index 1"):
+        exact.fit(model, as_array(values), discovery=FEW)
+
+
+@both
+def test_events_are_checked_whole(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+
+    def model(y):
+        sample("z", d.Normal(0.0, 1.0))
+        sample("y", d.Dirichlet(as_array([1.0, 1.0, 1.0])), obs=y)
+
+    with pytest.raises(ImpossibleObservationError, match="1 of 2 values"):
+        exact.fit(model, as_array(SIMPLEX), discovery=FEW)
+    # Shares that were computed in single precision sum to one well enough.
+    rounded = as_array(np.float32(SIMPLEX)[:1].astype(float))
+    assert exact.fit(model, rounded, budget=100, discovery=FEW).paths[0].status is Status.OK
+
+
+@both
+def test_the_ends_of_a_support_are_no_mistake(in_pyro):
+    """Data at the end of a half-line, as rounding makes them, have the density that the formula gives."""
+    sample, d, as_array = tools(in_pyro)
+
+    def model(y):
+        rate = sample("rate", d.Exponential(1.0))
+        sample("y", d.Exponential(rate), obs=y)
+
+    posterior = exact.fit(model, as_array([0.0, 1.0]), budget=3_000, discovery=FEW)
+    # The integral of r^2 exp(-2 r) is 1/4.
+    assert posterior.elbo == pytest.approx(np.log(0.25), abs=0.05)
+
+
+@both
+def test_masked_values_may_be_anything(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+    mask = as_array([True, False]) if not in_pyro else torch.tensor([True, False])
+    hide = (pyro.poutine if in_pyro else numpyro.handlers).mask
+
+    def model(y):
+        rate = sample("rate", d.Exponential(1.0))
+        with hide(mask=mask):
+            sample("y", d.Exponential(rate), obs=y)
+
+    for other in (-3.0, np.nan):
+        posterior = exact.fit(model, as_array([1.0, other]), budget=3_000, discovery=FEW)
+        # The integral of r exp(-2 r) is 1/4.
+        assert posterior.elbo == pytest.approx(np.log(0.25), abs=0.05)
+
+
+def uniform_below(in_pyro):
+    sample, d, _ = tools(in_pyro)
+
+    def model(y):
+        top = sample("top", d.LogNormal(1.0, 1.0))
+        sample("y", d.Uniform(0.0, top), obs=y)
+
+    return model
+
+
+@both
+@pytest.mark.parametrize("data", [5.0, [1.0, 5.0, 3.0]])
+def test_a_support_that_depends_on_a_latent_site_bounds_it(in_pyro, data):
+    """The guide lives exactly where the data are covered: a box, and nothing is rejected."""
+    count = np.size(data)
+    log_z = np.log(
+        integrate.quad(lambda t: stats.lognorm(1, scale=np.e).pdf(t) * t**-count, 5, np.inf, epsabs=0)[0]
+    )
+    posterior = exact.fit(uniform_below(in_pyro), tools(in_pyro)[2](data), budget=4_000, discovery=FEW)
+    (path,) = posterior.paths
+    assert path.region == "box" and path.gradient == "reparam" and path.acceptance == 1.0
+    assert path.label == "always"
+    assert log_z - 0.1 < path.elbo < log_z + 0.02
+    assert posterior.sample(0, 1_000)["top"].min() >= 5
+    known = {"top": 4.0}
+    assert posterior.log_prob(known) == -np.inf
+
+
+@both
+def test_supports_that_no_box_describes_truncate_the_guide(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+
+    def model(y):
+        low = sample("low", d.Normal(0.0, 1.0))
+        width = sample("width", d.LogNormal(1.0, 1.0))
+        sample("y", d.Uniform(low, low + width), obs=y)
+
+    lows, widths = np.linspace(-8, 1, 1_501), np.linspace(1e-3, 150, 30_001)
+    # For each lower end below the data, the density of widths beyond the reach of the data.
+    inner = stats.lognorm(1, scale=np.e).pdf(widths) * widths**-3.0
+    beyond = np.cumsum(inner[::-1])[::-1] * (widths[1] - widths[0])
+    log_z = np.log(np.sum(stats.norm.pdf(lows) * np.interp(5 - lows, widths, beyond)) * (lows[1] - lows[0]))
+    posterior = exact.fit(model, as_array([1.0, 5.0, 3.0]), budget=8_000, discovery=FEW)
+    (path,) = posterior.paths
+    assert path.region == "general" and path.gradient == "truncated"
+    assert log_z - 0.3 < path.elbo < log_z + 0.05
+    drawn = posterior.sample(0, 500)
+    assert np.all(drawn["low"] <= 1) and np.all(drawn["low"] + drawn["width"] >= 5)
+
+
+@both
+def test_new_data_outside_the_support_have_no_likelihood(in_pyro):
+    posterior = exact.fit(uniform_below(in_pyro), tools(in_pyro)[2](5.0), budget=500, discovery=FEW)
+    tops = posterior.sample(3, 200)["top"]
+    found = posterior.log_likelihood(3, 200, tools(in_pyro)[2](8.0))
+    np.testing.assert_allclose(found, np.where(tops >= 8, -np.log(tops), -np.inf))
+
+
+@both
+def test_missing_numbers_are_named(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+
+    def model(y):
+        sample("y", d.Normal(sample("mean", d.Normal(0.0, 1.0)), 1.0), obs=y)
+
+    with pytest.raises(ImpossibleObservationError, match=r"'y' at test_obs.*NaN: 1 of 3 .*index 1.*obs_mask"):
+        exact.fit(model, as_array([0.5, np.nan, 1.0]), discovery=FEW)
+
+
+@both
+def test_missing_numbers_on_one_path_only(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+
+    def model(y, z):
+        mean = sample("mean", d.Normal(0.0, 1.0))
+        if sample("k", d.Bernoulli(0.5)):
+            sample("z", d.Normal(mean, 1.0), obs=z)
+        sample("y", d.Normal(mean, 1.0), obs=y)
+
+    posterior = exact.fit(model, as_array(0.3), as_array(np.nan), budget=500, discovery=FEW)
+    assert [path.status for path in posterior.paths] == [Status.OK, Status.NAN]
+    assert "'z' at test_observations.py" in posterior.paths[1].message
+
+
+@both
+def test_data_that_count_several_times_are_noted(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+    ones = as_array(np.ones((3, 1)))
+
+    def model(y, shape):
+        mean = sample("mean", d.Normal(0.0, 1.0))
+        sample("y", d.Normal(mean * ones.reshape(shape), 1.0), obs=y)
+
+    data = as_array([1.0, 2.0, 3.0])
+    posterior = exact.fit(model, data, (3, 1), budget=100, discovery=FEW)
+    assert any(
+        "(3,)" in note and "(3, 1)" in note and "test_observations" in note for note in posterior.notes
+    )
+    assert not exact.fit(model, data, (3,), budget=100, discovery=FEW).notes[:-1]
+
+
+@both
+def test_nothing_observed_is_noted(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+    factor = pyro.factor if in_pyro else numpyro.factor
+
+    def model(y=None, term=None):
+        mean = sample("mean", d.Normal(0.0, 1.0))
+        sample("y", d.Normal(mean, 1.0), obs=y)
+        if term is not None:
+            factor("term", term)
+
+    def noted(*args):
+        posterior = exact.fit(model, *args, budget=100, discovery=FEW)
+        return any("Nothing is observed" in note for note in posterior.notes)
+
+    assert noted() and not noted(as_array(1.0)) and not noted(None, as_array(-0.5))
