@@ -15,7 +15,9 @@ import numpy as np
 from numpyro.distributions.transforms import IndependentTransform
 
 from pathmix.boxes import Box, make_box
+from pathmix.dependence import NOTHING, Sites
 from pathmix.graph import Graph
+from pathmix.inert import Inert
 from pathmix.region import Region
 from pathmix.slp import BijectionTemplate, Site, StraightLineProgram
 
@@ -40,6 +42,7 @@ class Block:
     treedef: Any  # of the bijection; None for a box
     computed: tuple[bool, ...]  # which of its parameters depend on other sites
     support: Graph | None  # computes those
+    event_dim: int = 0  # axes of one event after the bijection
 
     @property
     def structure(self) -> tuple[Any, ...]:
@@ -52,10 +55,11 @@ class Block:
 class Coordinates:
     sites: tuple[Site, ...]
     blocks: tuple[Block, ...]
+    kept: tuple[bool, ...]  # which elements of the blocks are in the vector; the others are inert
 
     @property
     def dim(self) -> int:
-        return self.blocks[-1].stop if self.blocks else 0
+        return sum(self.kept)
 
     @cached_property
     def stretches(self) -> tuple[tuple[int, int], ...]:
@@ -65,9 +69,23 @@ class Coordinates:
             start = block.start
             for index in block.sites:
                 stop = start + _size(self.sites[index]) if block.elementwise else block.stop
-                found.append((start, stop))
+                found.append((sum(self.kept[:start]), sum(self.kept[:stop])))
                 start = stop
         return tuple(found)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The free sites in the order of the vector."""
+        return tuple(index for block in self.blocks for index in block.sites)
+
+    def supporting(self, sites: Sites) -> Sites:
+        """The free sites that the supports of some sites depend on."""
+        free = frozenset(self.order)
+        found = NOTHING
+        for block in self.blocks:
+            if block.support is not None and sites & set(block.sites):
+                found |= block.support.sites
+        return found & free
 
     def constrain(self, u: jax.Array, arguments: MapArguments) -> tuple[list[jax.Array], jax.Array]:
         """The values of all latent sites at a vector, and the log-determinant of the map."""
@@ -76,11 +94,13 @@ class Coordinates:
             for i, site in enumerate(self.sites)
         ]
         log_det = jnp.zeros((), u.dtype)
+        if not all(self.kept):
+            u = jnp.zeros(len(self.kept), u.dtype).at[np.flatnonzero(self.kept)].set(u)
         for order, block in enumerate(self.blocks):
             piece = u[block.start : block.stop].reshape(block.shape)
             bijection = _bijection(block, order, arguments, values)
             mapped = bijection(piece)
-            log_det = log_det + jnp.sum(bijection.log_abs_det_jacobian(piece, mapped))
+            log_det = log_det + jnp.sum(self._counted(block, bijection.log_abs_det_jacobian(piece, mapped)))
             start = 0
             for index in block.sites:
                 site = self.sites[index]
@@ -100,11 +120,19 @@ class Coordinates:
             else:
                 mapped = values[block.sites[0]]
             pieces.append(jnp.ravel(bijection.inv(mapped)))
-        return jnp.concatenate(pieces) if pieces else jnp.zeros(0)
+        vector = jnp.concatenate(pieces) if pieces else jnp.zeros(0)
+        return vector if all(self.kept) else vector[np.flatnonzero(self.kept)]
+
+    def _counted(self, block: Block, log_dets: jax.Array) -> jax.Array:
+        """The log-determinants of a block without those of inert elements."""
+        kept = np.array(self.kept[block.start : block.stop], bool).reshape(block.shape)
+        if kept.all():
+            return log_dets
+        return jnp.where(kept.all(axis=tuple(range(log_dets.ndim, kept.ndim))), log_dets, 0.0)
 
 
 def make_coordinates(
-    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray]
+    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray], inert: Inert
 ) -> tuple[Coordinates, MapArguments]:
     """Coordinates for the free sites; prior `draws` inside the region set the scale of half-lines."""
     blocks, known = [], []
@@ -135,15 +163,36 @@ def make_coordinates(
         template = _template(slp.sites[index])
         computed = tuple(isinstance(leaf, int) for leaf in template.leaves)
         support = slp.graph.outputs(template.slots) if any(computed) else None
-        shape = _unconstrained_shape(slp, slp.sites[index])
-        add([index], shape, False, treedef=template.treedef, computed=computed, support=support)
+        bijection = _sketch(slp, slp.sites[index])
+        shape = tuple(bijection.inverse_shape(slp.sites[index].shape))
+        event_dim = bijection.codomain.event_dim
+        rest = {"treedef": template.treedef, "computed": computed, "support": support}
+        add([index], shape, False, event_dim=event_dim, **rest)
         known.append(tuple(jnp.asarray(leaf) for leaf in template.leaves if not isinstance(leaf, int)))
     arguments = MapArguments(
         pinned={i: jnp.asarray(s.pinned) for i, s in enumerate(slp.sites) if s.pinned is not None},
         known=tuple(known),
         supports=tuple(() if block.support is None else block.support.consts for block in blocks),
     )
-    return Coordinates(slp.sites, tuple(blocks)), arguments
+    kept = np.concatenate([np.zeros(0, bool), *(~_inert_in(slp, block, inert) for block in blocks)])
+    return Coordinates(slp.sites, tuple(blocks), tuple(kept.tolist())), arguments
+
+
+def _inert_in(slp: StraightLineProgram, block: Block, inert: Inert) -> np.ndarray:
+    """Which elements of a block's stretch are inert; of an event, all or none are."""
+    elements = [
+        inert.get(slp.sites[i].name, np.zeros(slp.sites[i].shape, bool)).astype(bool) for i in block.sites
+    ]
+    if block.elementwise:
+        return np.concatenate([e.ravel() for e in elements])
+    (site,) = elements
+    events = site.all(axis=tuple(range(site.ndim - block.event_dim, site.ndim)))
+    return np.broadcast_to(_trailing(np.asarray(events), len(block.shape)), block.shape).ravel()
+
+
+def _trailing(array: np.ndarray, rank: int) -> np.ndarray:
+    """With axes of one element behind its own."""
+    return array.reshape(array.shape + (1,) * (rank - array.ndim))
 
 
 def _bijection(block: Block, order: int, arguments: MapArguments, values: Sequence[Any]) -> Any:
@@ -206,12 +255,13 @@ def _joint_box(
     return make_box(np.concatenate(lowers), np.concatenate(uppers), np.concatenate(columns, axis=1))
 
 
-def _unconstrained_shape(slp: StraightLineProgram, site: Site) -> tuple[int, ...]:
+def _sketch(slp: StraightLineProgram, site: Site) -> Any:
+    """The bijection of a site with stand-ins for parameters that depend on other sites."""
     template = _template(site)
     leaves = [
         np.zeros(slp.graph.output_shape(leaf)) if isinstance(leaf, int) else leaf for leaf in template.leaves
     ]
-    return tuple(template.treedef.unflatten(leaves).inverse_shape(site.shape))
+    return template.treedef.unflatten(leaves)
 
 
 def _size(site: Site) -> int:

@@ -18,6 +18,8 @@ import numpy as np
 from jax.extend import core as jex
 from jax.interpreters import partial_eval
 
+from pathmix.dependence import NOTHING, Sites, dependence, sites_of
+
 
 @dataclass(frozen=True, eq=False)
 class Graph:
@@ -55,6 +57,14 @@ class Graph:
         return getattr(self.jaxpr.outvars[index].aval, "shape")
 
     @cached_property
+    def sites(self) -> Sites:
+        """The inputs that the outputs depend on."""
+        known: list[Sites] = [NOTHING] * len(self.consts)
+        inputs = [frozenset([i]) for i in range(len(self.inputs))]
+        depends = dependence(self.jaxpr, [*known, *inputs])
+        return NOTHING.union(*(sites_of(depends, atom) for atom in self.jaxpr.outvars))
+
+    @cached_property
     def structure(self) -> str:
         """Equal for graphs that differ only in the captured arrays."""
         digest = hashlib.sha256(str(self.jaxpr).encode())
@@ -71,6 +81,19 @@ class Graph:
     def footprint(self) -> int:
         """Bytes of the largest array that one evaluation computes."""
         return max((_bytes(var.aval) for var in _computed(self.jaxpr)), default=8)
+
+
+def apply(jaxpr: jex.Jaxpr, eqn: jex.JaxprEqn, operands: Sequence[Any]) -> list[Any]:
+    """The results of one equation of a jaxpr."""
+    given = [(v, x) for v, x in zip(eqn.invars, operands, strict=True) if not isinstance(v, jex.Literal)]
+    alone = jaxpr.replace(
+        constvars=[],
+        invars=[variable for variable, _ in given],
+        outvars=list(eqn.outvars),
+        eqns=[eqn],
+        debug_info=_nameless(jaxpr),
+    )
+    return jax.core.eval_jaxpr(alone, (), *(value for _, value in given))
 
 
 def _lift_literals(jaxpr: jex.Jaxpr) -> tuple[list[jex.JaxprEqn], dict[jex.Var, np.ndarray]]:

@@ -14,9 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.coordinates import Coordinates, MapArguments, make_coordinates
+from pathmix.dependence import Sites
 from pathmix.graph import Graph
+from pathmix.inert import Inert, inert_elements
 from pathmix.region import Region
 from pathmix.slp import StraightLineProgram
+from pathmix.switches import evaluate_marked
 
 BLOCK_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
 
@@ -59,6 +62,7 @@ class Target:
     coordinates: Coordinates
     graphs: Graphs
     arguments: Arguments
+    inert: Inert  # elements that the vector leaves out
 
     @property
     def dim(self) -> int:
@@ -71,6 +75,7 @@ class Target:
             tuple(None if graph is None else graph.structure for graph in self.graphs),
             len(self.region.live),
             tuple(block.structure for block in self.coordinates.blocks),
+            self.coordinates.kept,
             tuple((site.name, site.pinned is None) for site in self.slp.sites),
             tuple(name for name, _ in self.slp.deterministics),
             jax.tree.structure(self.arguments),
@@ -97,6 +102,39 @@ class Target:
         else:
             log_prior, log_likelihood, *conditions = self.graphs.density(arguments.density, values)
         return Density(log_prior, log_likelihood, log_det, _all(conditions))
+
+    def marked_density(self, u: jax.Array, arguments: Arguments) -> tuple[Density, jax.Array]:
+        """The densities at a flat vector, and the marks of the switches on the way (see `switches.py`)."""
+        values, log_det = self.coordinates.constrain(u, arguments.map)
+        outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)
+        log_prior, log_likelihood, *conditions = outputs
+        stacked = jnp.stack([mark for mark, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
+        return Density(log_prior, log_likelihood, log_det, _all(conditions)), stacked
+
+    @cached_property
+    def switches(self) -> list[Sites]:
+        """The sites that each switch of the density depends on."""
+        found: list[Sites] = []
+
+        def trace(arguments: Arguments, values: list[jax.Array]) -> None:
+            marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)[1]
+            found.extend(sites for _, sites in marks)
+
+        values = [jax.ShapeDtypeStruct(site.shape, site.dtype) for site in self.slp.sites]
+        jax.eval_shape(trace, self.arguments, values)
+        return found
+
+    def coordinates_of(self, sites: Sites) -> tuple[bool, ...]:
+        """The coordinates that move the values of sites: their own, and those their supports depend on."""
+        while (wider := sites | self.coordinates.supporting(sites)) != sites:
+            sites = wider
+        stretches = dict(zip(self.coordinates.order, self.coordinates.stretches, strict=True))
+        moved = {i for site in sites for i in range(*stretches[site])}
+        return tuple(i in moved for i in range(self.dim))
+
+    @cached_property
+    def _free(self) -> Sites:
+        return frozenset(i for i, site in enumerate(self.slp.sites) if site.pinned is None)
 
     def log_joint(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
         """log gamma at the values of all latent sites."""
@@ -126,14 +164,15 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
         minibatch=None if slp.minibatch is None else slp.minibatch.outputs(wanted[:2]),
         sites=slp.graph.outputs([*live, *(slot for _, slot in slp.deterministics)]),
     )
-    coordinates, map_arguments = make_coordinates(slp, region, draws)
+    inert = inert_elements(slp, draws)
+    coordinates, map_arguments = make_coordinates(slp, region, draws, inert)
     arguments = Arguments(
         density=graphs.density.consts,
         minibatch=() if graphs.minibatch is None else graphs.minibatch.consts,
         sites=graphs.sites.consts,
         map=map_arguments,
     )
-    return Target(slp, region, coordinates, graphs, arguments)
+    return Target(slp, region, coordinates, graphs, arguments, inert)
 
 
 def _all(conditions: Sequence[jax.Array]) -> jax.Array:

@@ -32,6 +32,27 @@ class Guide(Protocol):
         ...
 
 
+@runtime_checkable
+class SplitGuide(Guide, Protocol):
+    """A guide whose coordinates can be drawn in two steps: some of them, then the rest given those.
+
+    `part` says for each coordinate whether it belongs to the first step. Training needs it where the
+    density jumps as some coordinates move; other guides are then trained by the score function alone.
+    """
+
+    def sample_part(self, params: Params, noise: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        """A draw of which only the coordinates of the part count."""
+        ...
+
+    def log_prob_part(self, params: Params, u: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        """Log-density of the part alone."""
+        ...
+
+    def complete(self, params: Params, u: jax.Array, noise: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        """The rest drawn given the part of u, from the noise that `sample_part` did not use."""
+        ...
+
+
 def moments(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of the usable rows; unit scale where they cannot tell one."""
     usable = draws[np.all(np.isfinite(draws), axis=1)]

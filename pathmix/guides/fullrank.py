@@ -38,6 +38,37 @@ class FullRank:
         standard = solve_triangular(_factor(params), u - params.loc, lower=True)
         return jnp.sum(jax.scipy.stats.norm.logpdf(standard) - params.log_diagonal)
 
+    def sample_part(self, params: FullRankParams, noise: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        order, factor, count = _part_first(params, part)
+        return params.loc.at[order[:count]].add(factor[:count, :count] @ noise[:count])
+
+    def log_prob_part(self, params: FullRankParams, u: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        _, factor, count = _part_first(params, part)
+        standard = _standard_part(params, u, part)
+        return jnp.sum(jax.scipy.stats.norm.logpdf(standard) - jnp.log(jnp.diag(factor)[:count]))
+
+    def complete(
+        self, params: FullRankParams, u: jax.Array, noise: jax.Array, part: tuple[bool, ...]
+    ) -> jax.Array:
+        order, factor, count = _part_first(params, part)
+        standard = jnp.concatenate([_standard_part(params, u, part), noise[count:]])
+        rest = order[count:]
+        return u.at[rest].set(params.loc[rest] + factor[count:] @ standard)
+
+
+def _part_first(params: FullRankParams, part: tuple[bool, ...]) -> tuple[np.ndarray, jax.Array, int]:
+    """An order with the part's coordinates first, the Cholesky factor in it, and how many they are."""
+    order = np.argsort(~np.array(part), kind="stable")
+    rows = _factor(params)[order]
+    return order, jnp.linalg.cholesky(rows @ rows.T), sum(part)
+
+
+def _standard_part(params: FullRankParams, u: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+    """The noise that gives the part of u."""
+    order, factor, count = _part_first(params, part)
+    first = order[:count]
+    return solve_triangular(factor[:count, :count], u[first] - params.loc[first], lower=True)
+
 
 def _factor(params: FullRankParams) -> jax.Array:
     return jnp.tril(params.below, -1) + jnp.diag(jnp.exp(params.log_diagonal))

@@ -30,5 +30,20 @@ class MeanField:
         return params.loc + jnp.exp(params.log_scale) * noise
 
     def log_prob(self, params: MeanFieldParams, u: jax.Array) -> jax.Array:
-        standard = (u - params.loc) * jnp.exp(-params.log_scale)
-        return jnp.sum(jax.scipy.stats.norm.logpdf(standard) - params.log_scale)
+        return jnp.sum(_log_probs(params, u))
+
+    def sample_part(self, params: MeanFieldParams, noise: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        return self.sample(params, noise)
+
+    def log_prob_part(self, params: MeanFieldParams, u: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        return jnp.sum(_log_probs(params, u) * np.array(part))
+
+    def complete(
+        self, params: MeanFieldParams, u: jax.Array, noise: jax.Array, part: tuple[bool, ...]
+    ) -> jax.Array:
+        return jnp.where(np.array(part), u, self.sample(params, noise))
+
+
+def _log_probs(params: MeanFieldParams, u: jax.Array) -> jax.Array:
+    standard = (u - params.loc) * jnp.exp(-params.log_scale)
+    return jax.scipy.stats.norm.logpdf(standard) - params.log_scale

@@ -1,16 +1,17 @@
 """Gradient estimators of the surrogate ELBO (Eq. 9), and of the truncated one."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from pathmix.batching import over_rows
-from pathmix.guides.base import Guide, Params
+from pathmix.guides.base import Guide, Params, SplitGuide
 from pathmix.target import Density
 
-Estimator = Literal["reparam", "score", "truncated"]
+Estimator = Literal["reparam", "mixed", "score", "truncated"]
 # What one nat of acceptance is worth in nats of the truncated ELBO. At 0 the acceptance may fall
 # without bound; at 0.3 it stays at 0.6 to 0.9 in the examples.
 ACCEPTANCE_REWARD = 0.3
@@ -18,7 +19,12 @@ ACCEPTANCE_REWARD = 0.3
 LogTarget = Callable[[jax.Array, jax.Array], Density]  # at a vector, as the particle of a number sees it
 # Particles with minibatches of their own average out more noise, but where
 # they are compared with each other they must see the same data.
-OWN_MINIBATCHES: dict[Estimator, bool] = {"reparam": True, "score": False, "truncated": False}
+OWN_MINIBATCHES: dict[Estimator, bool] = {
+    "reparam": True,
+    "mixed": False,
+    "score": False,
+    "truncated": False,
+}
 
 
 class Estimate(NamedTuple):
@@ -94,11 +100,64 @@ def truncated(
     )
 
 
+def mixed(
+    guide: SplitGuide,
+    target: LogTarget,
+    log_c: jax.Array,
+    params: Params,
+    noise: jax.Array,
+    part: tuple[bool, ...],
+) -> Estimate:
+    """The score function for the coordinates of `part`, which move a jump, the path derivative for the rest.
+
+    With u_1 the part and u_2 the rest, E_q[f] = E_q(u_1) E_q(u_2 | u_1)[f]: the outer expectation is
+    differentiated by its score, the inner one, in which nothing jumps, along u_2(params, noise; u_1).
+    Unbiased wherever the density jumps only as the part moves.
+    """
+    fixed = jax.lax.stop_gradient(params)
+    moved = jax.lax.stop_gradient(jax.vmap(lambda n: guide.sample_part(params, n, part))(noise))
+
+    def log_ratio(u: jax.Array, particle: jax.Array) -> tuple[jax.Array, jax.Array]:
+        density = target(u, particle)
+        return surrogate(density, log_c) - guide.log_prob(fixed, u), density.log_joint == -jnp.inf
+
+    def completed(p: Params) -> jax.Array:
+        return jax.vmap(lambda u, n: guide.complete(p, u, n, part))(moved, noise)
+
+    draws, pull_back = jax.vjp(completed, params)
+    (values, is_zero), slopes = over_rows(jax.value_and_grad(log_ratio, has_aux=True))(
+        draws, jnp.arange(len(draws))
+    )
+    usable = jnp.isfinite(values)
+    smooth = usable & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
+    (along,) = pull_back(jnp.where(smooth[:, None], slopes, 0.0) / jnp.maximum(jnp.sum(smooth), 1))
+    weights = _leave_one_out(values, usable)
+    scores = jax.grad(
+        lambda p: jnp.sum(weights * jax.vmap(lambda u: guide.log_prob_part(p, u, part))(moved))
+    )(params)
+    return Estimate(_mean(values, usable), jax.tree.map(jnp.add, along, scores), jnp.sum(usable))
+
+
 ESTIMATORS: dict[Estimator, Callable[..., Estimate]] = {
     "reparam": reparam,
+    "mixed": mixed,
     "score": score,
     "truncated": truncated,
 }
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """How a path's gradients are estimated; `part` are the coordinates that "mixed" scores."""
+
+    estimator: Estimator
+    part: tuple[bool, ...] = ()
+
+    def estimate(
+        self, guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array
+    ) -> Estimate:
+        part = (self.part,) if self.estimator == "mixed" else ()
+        return ESTIMATORS[self.estimator](guide, target, log_c, params, noise, *part)
 
 
 def _sampled(

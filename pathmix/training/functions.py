@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from pathmix.batching import in_chunks, over_rows
 from pathmix.guides.base import Guide
@@ -16,6 +17,7 @@ class Densities(NamedTuple):
     of_vectors: jax.Array  # log gamma in unconstrained coordinates
     of_sites: jax.Array  # log gamma in the coordinates of the program
     inside: jax.Array  # the region
+    marks: jax.Array  # of the switches in the density, where asked for
 
 
 def make_unconstrain(target: Target) -> Compilable:
@@ -23,13 +25,16 @@ def make_unconstrain(target: Target) -> Compilable:
     return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
 
 
-def make_densities(target: Target, chunk: int) -> Compilable:
+def make_densities(target: Target, chunk: int, *, marked: bool = False) -> Compilable:
     """((vectors,), arguments) -> `Densities` of unconstrained vectors, a chunk at a time."""
 
     def densities(rows: tuple[jax.Array], arguments: Any) -> Any:
         def one(u: jax.Array) -> Any:
-            found = target.density(u, arguments)
-            return Densities(found.log_joint + found.log_det, found.log_joint, found.inside)
+            if marked:
+                found, marks = target.marked_density(u, arguments)
+            else:
+                found, marks = target.density(u, arguments), jnp.zeros(0, jnp.uint32)
+            return Densities(found.log_joint + found.log_det, found.log_joint, found.inside, marks)
 
         return in_chunks(over_rows(one), rows[0], chunk)
 

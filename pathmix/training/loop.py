@@ -9,7 +9,7 @@ import optax
 
 from pathmix.guides.base import Guide, Params
 from pathmix.target import Arguments, Density, Target
-from pathmix.training.estimators import ESTIMATORS, Estimator, ascent
+from pathmix.training.estimators import Gradient, ascent
 
 
 class TrainingState(NamedTuple):
@@ -28,7 +28,7 @@ def make_train(
     target: Target,
     guide: Guide,
     optimizer: optax.GradientTransformation,
-    estimator: Estimator,
+    gradient: Gradient,
     particles: int,
     steps: int,
 ) -> Callable[..., tuple[TrainingState, Progress]]:
@@ -36,7 +36,6 @@ def make_train(
 
     `powers` are the powers of the likelihood at each step.
     """
-    estimate = ESTIMATORS[estimator]
     width = guide.noise_size(target.dim)
 
     def train(
@@ -58,7 +57,7 @@ def make_train(
                 full = target.density(u, arguments, minibatch)
                 return full._replace(log_likelihood=powers[i] * full.log_likelihood)
 
-            found = estimate(guide, density, log_c, state.params, shaped[i])
+            found = gradient.estimate(guide, density, log_c, state.params, shaped[i])
             updates, inner = optimizer.update(ascent(found.gradient), state.optimizer, state.params)
             updated = TrainingState(optax.apply_updates(state.params, updates), inner)
             usable = (found.usable > 0) & _all_finite(updated.params)

@@ -1,0 +1,64 @@
+"""Which sites the values inside a graph depend on, through calls, branches and loops."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from jax.extend import core as jex
+
+Sites = frozenset[int]
+NOTHING: Sites = frozenset()
+LOOPS_AND_BRANCHES = ("cond", "scan", "while")
+
+
+def dependence(jaxpr: jex.Jaxpr, sites: Sequence[Sites]) -> dict[Any, Sites]:
+    """The sites behind every variable, given those behind the inputs."""
+    depends: dict[Any, Sites] = dict(zip(jaxpr.invars, sites, strict=True))
+    for eqn in jaxpr.eqns:
+        on = [sites_of(depends, atom) for atom in eqn.invars]
+        depends.update(zip(eqn.outvars, _through(eqn, on), strict=True))
+    return depends
+
+
+def sites_of(depends: dict[Any, Sites], atom: Any) -> Sites:
+    return NOTHING if isinstance(atom, jex.Literal) else depends.get(atom, NOTHING)
+
+
+def settled(body: Any, on: Sequence[Sites], consts: int, carried: int) -> list[Sites]:
+    """At the start of any turn of a loop: what it carries gathers sites from turn to turn."""
+    current = list(on)
+    while True:
+        before = current[consts : consts + carried]
+        after = _results(body, current)[:carried]
+        current[consts : consts + carried] = [a | b for a, b in zip(before, after, strict=True)]
+        if current[consts : consts + carried] == before:
+            return current
+
+
+def callee(eqn: Any) -> Any:
+    """The function that an operation calls with its own operands, if that is all it does."""
+    functions = [p for p in eqn.params.values() if isinstance(p, (jex.Jaxpr, jex.ClosedJaxpr))]
+    if eqn.primitive.name in LOOPS_AND_BRANCHES or len(functions) != 1:
+        return None
+    jaxpr = opened(functions[0])
+    same = len(jaxpr.invars) == len(eqn.invars) and len(jaxpr.outvars) == len(eqn.outvars)
+    return functions[0] if same else None
+
+
+def opened(function: Any) -> jex.Jaxpr:
+    return getattr(function, "jaxpr", function)
+
+
+def _through(eqn: Any, on: list[Sites]) -> list[Sites]:
+    """The sites behind each result of an operation."""
+    if eqn.primitive.name == "scan":
+        body, consts, carried = (eqn.params[name] for name in ("jaxpr", "num_consts", "num_carry"))
+        return _results(body, settled(body, on, consts, carried))
+    if (inner := callee(eqn)) is not None:
+        return _results(inner, on)
+    return [NOTHING.union(*on)] * len(eqn.outvars)
+
+
+def _results(function: Any, sites: Sequence[Sites]) -> list[Sites]:
+    jaxpr = opened(function)
+    depends = dependence(jaxpr, sites)
+    return [sites_of(depends, atom) for atom in jaxpr.outvars]
