@@ -1,24 +1,44 @@
 """What every method tells about its result, beside its own remarks."""
 
-import warnings
 from collections.abc import Sequence
 
 from pathmix.discovery import Discovered
-from pathmix.errors import PathmixWarning
+from pathmix.frontends.source import raised_at
 from pathmix.posterior import FittedPath
 from pathmix.slp import StraightLineProgram
+from pathmix.warn import warn
 
 
 def common_notes(
     found: Discovered, slps: Sequence[StraightLineProgram], fitted: Sequence[FittedPath]
 ) -> list[str]:
-    """Called three functions below the user's call, which a warning points to."""
     notes = []
     if found.dropped_mass > 0:
         notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
     if params := sorted({name for slp in slps for name in slp.params}):
         notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
+    notes += sorted({remark for slp in slps for remark in slp.facts.remarks})
+    if not any(slp.facts.is_conditioned for slp in slps):
+        notes.append(
+            "Nothing is observed: no site has data, so this is the prior. Was the data argument left out?"
+        )
+    for slp, path in zip(slps, fitted, strict=True):
+        if path.failure is not None:
+            warn(_on_failure(slp, path))
     if all(path.weight == 0 for path in fitted):
-        text = f"No path carries weight. The first one says: {fitted[0].message}"
-        warnings.warn(text, PathmixWarning, stacklevel=5)
+        warn(f"No path carries weight. The first one says: {fitted[0].message}")
     return notes
+
+
+def _on_failure(slp: StraightLineProgram, path: FittedPath) -> str:
+    error = path.failure
+    assert error is not None
+    place = raised_at(error)
+    if place.line == 0 and slp.sites:  # not in the user's program: name the path by its last site
+        where = f"; its last site is {slp.sites[-1].name!r} at {slp.sites[-1].source}"
+    else:
+        where = f", at {place}"
+    return (
+        f"The path {path.label!r} failed and carries no weight: {type(error).__name__}: {error}{where}. "
+        "The exception is its `failure`."
+    )

@@ -50,6 +50,7 @@ class FittedPath:
     prior_mass: float
     likelihood_evaluations: int  # one on a minibatch counts as one
     gradient: Estimator | None = None
+    failure: Exception | None = None  # what ended the work on this path
     guide: FittedGuide | None = field(default=None, repr=False)
     # The ELBO estimate of every training step.
     history: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)

@@ -1,6 +1,6 @@
 """Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import optax
 
 from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.components import TruncatedGuide
-from pathmix.discovery import Discovered, Discovery, PriorDiscovery
+from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
 from pathmix.errors import OptionError
 from pathmix.executors.guarded import guarded
 from pathmix.executors.threads import Threads
@@ -31,9 +31,10 @@ from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.noise import warm_up
+from pathmix.training.notes import training_notes
 from pathmix.training.phases import Schedule, initialise, optimise
 from pathmix.training.starts import Starts
-from pathmix.training.verdict import still_rising, verdict
+from pathmix.training.verdict import verdict
 from pathmix.weights import path_weights
 
 _SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
@@ -120,6 +121,7 @@ class SDVI:
                 progress.stage(f"discovery: {len(fits)} paths")
 
             found = self.discovery.discover(program, root.child(0), formulate)
+            refuse_impossible([path.slp for path in found.paths])
             labels = unique([label(fit.target.slp, fit.target.region) for fit in fits])
 
             progress.stage("initialisation")
@@ -134,8 +136,8 @@ class SDVI:
 
             progress.stage("weights")
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
-            weighed = [fit for fit in fits if fit.steps > 0 or not interrupted]
-            executor.map(guarded(PathFit.estimate_elbo), weighed)
+            begun = [fit for fit in fits if fit.steps > 0 or not fit.trainable or not interrupted]
+            executor.map(guarded(PathFit.weigh), [fit for fit in begun if fit.start is not None])
             report = DiscoveryReport(found.samples, found.runs, found.dropped_mass, log_d_min)
             return self._combine(program, found, fits, labels, report, interrupted=interrupted)
 
@@ -149,7 +151,10 @@ class SDVI:
         if self.gradient != "auto":
             estimator = self.gradient
         guide = self._guide_for(slp) if target.dim else MeanField()
-        options = TrainingOptions(self.optimizer, self.particles, self.elbo_samples, self.annealing)
+        adapts = self.gradient == "auto"
+        options = TrainingOptions(
+            self.optimizer, self.particles, self.elbo_samples, self.annealing, adapt_gradient=adapts
+        )
         return PathFit(target, guide, estimator, options, executables, seed)
 
     def _guide_for(self, slp: StraightLineProgram) -> Guide:
@@ -194,7 +199,8 @@ class SDVI:
                     history=fit.history,
                     guide=FittedGuide(fit.guide, None if fit.start is None else fit.params),
                     region=fit.target.region.kind,
-                    gradient=fit.estimator,
+                    gradient=fit.gradient.estimator,
+                    failure=fit.failure,
                     prior_mass=path.prior_mass,
                     likelihood_evaluations=fit.evaluations,
                 )
@@ -203,7 +209,10 @@ class SDVI:
         return Posterior(
             paths=tuple(fitted[i] for i in order),
             discovery=report,
-            notes=_notes(found, fits, fitted, interrupted=interrupted),
+            notes=(
+                *training_notes(fits, fitted, interrupted=interrupted),
+                *common_notes(found, [path.slp for path in found.paths], fitted),
+            ),
             interrupted=interrupted,
             _program=program,
             _components=tuple(TruncatedGuide(fits[i], labels[i]) for i in order),
@@ -215,18 +224,3 @@ def _as_starts(starts: int | Starts) -> Starts | None:
     if isinstance(starts, int):
         return Starts(starts) if starts > 1 else None
     return starts
-
-
-def _notes(
-    found: Discovered, fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, interrupted: bool
-) -> tuple[str, ...]:
-    notes = []
-    if interrupted:
-        notes.append("Training was interrupted; guides and weights are those reached by then.")
-    rising = sum(still_rising(fit) > 0 and path.weight > 0.01 for fit, path in zip(fits, fitted, strict=True))
-    if rising:
-        notes.append(
-            f"The ELBO of {rising} path{'s' if rising > 1 else ''} with weight was still rising when the "
-            "budget ended; the weights are not settled. Raise the budget, or the learning rate."
-        )
-    return (*notes, *common_notes(found, [path.slp for path in found.paths], fitted))

@@ -127,9 +127,11 @@ def test_a_failing_guide_is_a_status():
     def guide(slp):
         return Broken() if dict(slp.path.pinned)["k"] == 1 else pathmix.MeanField()
 
-    posterior = exact.fit(model, 0.5, budget=500, guide=guide)
+    with pytest.warns(pathmix.PathmixWarning, match=r"'k=1' failed.*RuntimeError: broken.*test_statuses.py:"):
+        posterior = exact.fit(model, 0.5, budget=500, guide=guide)
     assert [path.status for path in posterior.paths] == [Status.OK, Status.FAILED]
     assert "broken on purpose" in posterior.paths[1].message
+    assert isinstance(posterior.paths[1].failure, RuntimeError) and posterior.paths[0].failure is None
 
 
 def test_no_path_carries_weight():

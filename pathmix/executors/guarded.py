@@ -1,6 +1,6 @@
 """One bad path never kills the run: its error becomes its status."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeVar
 
 
@@ -25,3 +25,11 @@ def guarded(task: Callable[[Work], Result]) -> Callable[[Work], Result | None]:
             return None
 
     return run
+
+
+def guarded_turns(work: _MayFail, turns: Iterator[Result]) -> Iterator[Result]:
+    """The same for work that is done in turns."""
+    try:
+        yield from turns
+    except Exception as error:
+        work.failure = error

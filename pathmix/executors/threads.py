@@ -2,21 +2,24 @@
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from pathmix.precision import Precision, precision_scope
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_ENDED = object()
 
 
 class Threads:
     """A pool of threads; Ctrl-C is noticed in the main thread and passed on through `stopping`."""
 
     def __init__(self, threads: int | None, precision: Precision) -> None:
-        self._pool = ThreadPoolExecutor(threads or _cores(), "pathmix")
+        self._threads = threads or _cores()
+        self._pool = ThreadPoolExecutor(self._threads, "pathmix")
         self._precision: Precision = precision
         self._background: list[Future[object]] = []
         self.stopping = threading.Event()
@@ -40,6 +43,26 @@ class Threads:
                 return task(item)
 
         return scoped
+
+    def take_turns(self, tasks: Sequence[Iterator[object]]) -> None:
+        """Advance tasks by a step each, in turns, until all have ended; Ctrl-C stops them between steps."""
+        waiting: SimpleQueue[Iterator[object]] = SimpleQueue()
+        for task in tasks:
+            waiting.put(task)
+
+        def work(_: int) -> None:
+            # Who finds nothing waiting is not needed again: there are never more tasks than now.
+            while True:
+                try:
+                    task = waiting.get_nowait()
+                except Empty:
+                    return
+                if self.stopping.is_set():
+                    getattr(task, "close")()
+                elif next(task, _ENDED) is not _ENDED:
+                    waiting.put(task)
+
+        self.map(work, range(min(self._threads, len(tasks))))
 
     def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """The results in order. A first Ctrl-C lets running tasks end early; a second one raises."""

@@ -1,7 +1,8 @@
 """One path under training: its target, guide, optimiser state, and how it fares."""
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -12,10 +13,12 @@ import numpy as np
 import optax
 
 from pathmix.batching import in_blocks
-from pathmix.guides.base import Guide, Params
+from pathmix.dependence import NOTHING
+from pathmix.guides.base import Guide, Params, SplitGuide
 from pathmix.seeds import Seed
+from pathmix.slp import Flaw
 from pathmix.target import BLOCK_BYTES, Target
-from pathmix.training.estimators import OWN_MINIBATCHES, Estimator
+from pathmix.training.estimators import OWN_MINIBATCHES, Estimator, Gradient
 from pathmix.training.executables import Executables
 from pathmix.training.functions import (
     Densities,
@@ -25,6 +28,7 @@ from pathmix.training.functions import (
     make_sample,
     make_unconstrain,
 )
+from pathmix.training.jumps import Marked, jumping_switches
 from pathmix.training.loop import Progress, TrainingState, make_train
 from pathmix.training.minibatches import Minibatches
 from pathmix.training.noise import noise_size, normals
@@ -34,6 +38,7 @@ _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at
 _MIN_STEPS = 32
 _ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
 _DRAWS_BLOCK = 256  # prior draws unconstrained at once
+_RISE_SAMPLES = 256
 _DENSITY_BLOCK = 64  # vectors whose density is computed at once
 
 
@@ -43,10 +48,15 @@ class TrainingOptions:
     particles: int
     elbo_samples: int
     annealing: float = 0.0  # share of a start's first stretch with a tempered likelihood
+    adapt_gradient: bool = True  # to jumps of the density
     rejection_tries: int = 20
 
 
-Report = Callable[[int, float], bool]  # steps, ELBO -> whether to go on
+class Turn(NamedTuple):
+    """What a start did before other paths get their turn."""
+
+    steps: int
+    elbo: float
 
 
 class ElboEstimate(NamedTuple):
@@ -55,6 +65,13 @@ class ElboEstimate(NamedTuple):
     draws: int
     zero_density: float  # share of accepted draws with zero density
     broken_density: float  # share with a density that is NaN or infinite
+
+
+class Rise(NamedTuple):
+    """By how much the ELBO rose over the last quarter of training."""
+
+    nats: float
+    error: float
 
 
 class PathFit:
@@ -70,13 +87,11 @@ class PathFit:
         seed: Seed,
     ) -> None:
         self.target, self.guide = target, guide
-        self.estimator: Estimator = estimator
+        self.gradient = Gradient(estimator)
+        self.jumping = NOTHING  # sites that move a jump of the density
+        self._may_jump = estimator == "reparam"  # without being seen
         self.options, self.executables = options, executables
-        self.training_seed, self.elbo_seed = seed.child(0), seed.child(1)
-        # A leave-one-out baseline needs company.
-        self.particles = options.particles if estimator == "reparam" else max(options.particles, 2)
-        minibatches = self.particles if OWN_MINIBATCHES[estimator] else 1
-        self.minibatches = Minibatches(target.slp.plates, minibatches, seed.child(2))
+        self.training_seed, self.elbo_seed, self.minibatch_seed = (seed.child(i) for i in range(3))
         self.vectors = np.zeros((0, target.dim))  # prior draws, unconstrained
         self.start: Start | None = None  # the best one so far
         self.steps = 0  # of all starts
@@ -84,6 +99,7 @@ class PathFit:
         self.unusable = 0
         self.evaluations = 0
         self.estimate: ElboEstimate | None = None
+        self.rise: Rise | None = None
         self._estimated_after: int | None = None  # steps
         self.dropped = False
         self.failure: Exception | None = None
@@ -99,17 +115,58 @@ class PathFit:
         return np.concatenate([np.zeros(0), *(self.start.history if self.start else ())])
 
     @property
+    def particles(self) -> int:
+        """A leave-one-out baseline needs company."""
+        alone = self.gradient.estimator == "reparam"
+        return self.options.particles if alone else max(self.options.particles, 2)
+
+    @cached_property
+    def minibatches(self) -> Minibatches:
+        count = self.particles if OWN_MINIBATCHES[self.gradient.estimator] else 1
+        return Minibatches(self.target.slp.plates, count, self.minibatch_seed)
+
+    @property
     def trainable(self) -> bool:
-        return self.target.dim > 0 and self.failure is None
+        return self.target.dim > 0 and self.failure is None and self.flaw is None
+
+    @property
+    def flaw(self) -> Flaw | None:
+        return self.target.slp.facts.flaw
 
     @property
     def elbo(self) -> float:
         return -math.inf if self.estimate is None or self.failure is not None else self.estimate.elbo
 
-    def initialise(self, draws: dict[str, np.ndarray]) -> None:
-        """Match the guide to prior draws inside the region."""
+    def initialise(self, draws: dict[str, np.ndarray], followers: int = 0) -> float:
+        """Match the guide to prior draws inside the region, and the gradient to the density's jumps.
+
+        Returns the smallest finite log gamma among the first draws, prior runs of this path (for d_min).
+        """
         self.vectors = self.unconstrained(draws)
         self.start = self.start_from(self.vectors)
+        if self.flaw is not None:
+            return math.inf
+        found = self.log_densities(self.vectors)
+        if np.any(inside := np.asarray(found.inside)):
+            # Supports of observed sites are not conditions of discovery, so prior draws may lie outside.
+            self.start = self.start_from(self.vectors[inside])
+        if self._may_jump and self.target.dim:
+            switches = jumping_switches(self._marked, self.vectors, np.asarray(found.marks))
+            self.jumping = NOTHING.union(*(self.target.switches[switch] for switch in switches))
+            if self.jumping and self.options.adapt_gradient:
+                self.gradient = self._gradient_for(self.target.coordinates_of(self.jumping))
+        of_followers = np.asarray(found.of_sites)[:followers]
+        return float(np.min(of_followers[np.isfinite(of_followers)], initial=np.inf))
+
+    def _marked(self, vectors: np.ndarray) -> Marked:
+        found = self.log_densities(vectors)
+        return Marked(np.asarray(found.of_vectors), np.asarray(found.marks))
+
+    def _gradient_for(self, part: tuple[bool, ...]) -> Gradient:
+        """One that is unbiased where the density jumps as the coordinates of `part` move."""
+        if all(part) or not isinstance(self.guide, SplitGuide):
+            return Gradient("score")
+        return Gradient("mixed", part)
 
     def start_from(self, vectors: np.ndarray) -> Start:
         """A guide matched to some vectors."""
@@ -124,7 +181,8 @@ class PathFit:
         return self._in_blocks("unconstrain", partial(make_unconstrain, self.target), columns, _DRAWS_BLOCK)
 
     def log_densities(self, vectors: np.ndarray) -> Densities:
-        make = partial(make_densities, self.target, self.target.rows_at_once(_DENSITY_BLOCK))
+        rows = self.target.rows_at_once(_DENSITY_BLOCK)
+        make = partial(make_densities, self.target, rows, marked=self._may_jump)
         self.evaluations += len(vectors)
         return self._in_blocks("densities", make, [vectors], _DENSITY_BLOCK)
 
@@ -139,11 +197,6 @@ class PathFit:
         sites = zip(self.target.slp.sites, values, strict=True)
         return {site.name: np.asarray(value) for site, value in sites if site.pinned is None}
 
-    def smallest_density(self, followers: int) -> float:
-        """The smallest finite log gamma among prior runs of this path (for d_min)."""
-        log_joint = self.log_densities(self.vectors[:followers]).of_sites
-        return float(np.min(log_joint[np.isfinite(log_joint)], initial=np.inf))
-
     def _in_blocks(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], block: int) -> Any:
         return in_blocks(lambda rows: self._call(what, make, rows, self.target.arguments), columns, block)
 
@@ -153,20 +206,27 @@ class PathFit:
         Runs beside everything else, so it must not touch this object.
         """
         if self.trainable and self._key("unconstrain") not in self.executables:
-            self._block(self.start_from(self.unconstrained(draws)), 0, 0.0)
+            stand_in = copy.copy(self)
+            stand_in.initialise(draws)
+            assert stand_in.start is not None
+            stand_in._block(stand_in.start, 0, 0.0)
 
-    def train(self, iterations: int, log_c: float, report: Report) -> None:
+    def train(self, iterations: int, log_c: float) -> Iterator[Turn]:
         """Take the best start further."""
         assert self.start is not None
-        self.advance(self.start, iterations, log_c, report)
+        return self.advance(self.start, iterations, log_c)
 
-    def advance(self, start: Start, iterations: int, log_c: float, report: Report) -> bool:
-        """Take a start further; `report` is told of each block and its ELBO, and may ask to stop."""
+    def advance(self, start: Start, iterations: int, log_c: float) -> Iterator[Turn]:
+        """Take a start further, a block of steps each turn. What has been done stays, should nobody go on."""
         if start.steps == 0:
             start.annealed = round(self.options.annealing * iterations)
         left = iterations
         while left > 0:
-            count = min(left, self._block_steps)
+            last_quarter = -(-iterations // 4)
+            if left == last_quarter:
+                start.earlier = start.state.params
+            # The last quarter starts with a block of its own.
+            count = min(left - last_quarter if left > last_quarter else left, self._block_steps)
             start.state, progress = self._block(start, count, log_c)
             elbos = np.asarray(progress.history)[:count]
             start.history.append(elbos)
@@ -177,16 +237,14 @@ class PathFit:
             self.evaluations += count * self.particles
             left -= count
             usable = elbos[np.isfinite(elbos)]
-            if not report(count, float(usable.mean()) if len(usable) else -math.inf):
-                return False
-        return True
+            yield Turn(count, float(usable.mean()) if len(usable) else -math.inf)
 
     def _block(self, start: Start, count: int, log_c: float) -> tuple[TrainingState, Progress]:
         """The state after `count` more steps, all in one compiled call."""
         steps, size = self._block_steps, self._block_size
-        make = partial(make_train, self.target, self.guide, self.options.optimizer, self.estimator)
+        make = partial(make_train, self.target, self.guide, self.options.optimizer, self.gradient)
         return self._call(
-            ("train", steps, size),
+            ("train", self.gradient, self.particles, steps, size),
             lambda: make(self.particles, steps),
             start.state,
             normals(self.training_seed.child(self.blocks), size),
@@ -212,7 +270,7 @@ class PathFit:
 
     def estimate_elbo(self) -> float:
         """The truncated ELBO on the full data (Eq. 11), from the guide as it is now."""
-        if self._estimated_after == self.steps:
+        if self._estimated_after == self.steps or self.flaw is not None:
             return self.elbo
         self._estimated_after = self.steps
         wanted = self.options.elbo_samples if self.target.dim > 0 else 1
@@ -237,13 +295,34 @@ class PathFit:
         )
         return elbo
 
+    def weigh(self) -> None:
+        """The final ELBO, and how much of it the last quarter of training brought."""
+        self.estimate_elbo()
+        if self.start is None or self.start.earlier is None:
+            return
+        count = min(self.options.elbo_samples, _RISE_SAMPLES)
+        # With the same noise, most of what the two sums vary by cancels.
+        now, earlier = (
+            np.where(inside, ratios, np.nan)
+            for ratios, inside in (
+                self._log_ratios(params, self.elbo_seed.child(0), count)
+                for params in (self.params, self.start.earlier)
+            )
+        )
+        gained = (now - earlier)[np.isfinite(now) & np.isfinite(earlier)]
+        if len(gained) > 1:
+            self.rise = Rise(float(gained.mean()), float(gained.std() / np.sqrt(len(gained))))
+
     def log_ratios(self, seed: Seed, count: int) -> tuple[np.ndarray, np.ndarray]:
         """log gamma - log q~ of draws of the guide before truncation, and which are inside the region."""
+        return self._log_ratios(self.params, seed, count)
+
+    def _log_ratios(self, params: Params, seed: Seed, count: int) -> tuple[np.ndarray, np.ndarray]:
         dim = self.target.dim
         block = noise_size(count * self.guide.noise_size(dim))
         key = ("sample", self.guide, dim, count, block)
         make = partial(make_sample, self.guide, dim, count)
-        draws, log_q = self.executables.call(key, make, self.params, normals(seed, block))
+        draws, log_q = self.executables.call(key, make, params, normals(seed, block))
         density = self.log_densities(np.asarray(draws))
         return np.asarray(density.of_vectors) - np.asarray(log_q), np.asarray(density.inside)
 
@@ -277,4 +356,4 @@ class PathFit:
         return self.executables.call(self._key(what), build, *args)
 
     def _key(self, what: Any) -> Any:
-        return (what, self.target.structure, self.guide, self.estimator, self.particles)
+        return (what, self.target.structure, self.guide, self._may_jump)

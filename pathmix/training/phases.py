@@ -1,18 +1,17 @@
 """The phases of training: initialisation, then rounds of optimisation with paths set aside between them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery import DiscoveredPath
-from pathmix.executors.guarded import guarded
+from pathmix.executors.guarded import guarded, guarded_turns
 from pathmix.executors.threads import Threads
 from pathmix.progress import ProgressBar
 from pathmix.training.donors import Donors
-from pathmix.training.fit import PathFit
+from pathmix.training.fit import PathFit, Turn
 from pathmix.training.pooled import Prior, pool
 from pathmix.training.race import race
 from pathmix.training.starts import Starts
@@ -35,8 +34,7 @@ def initialise(executor: Threads, fits: Sequence[PathFit], paths: Sequence[Disco
             return None
 
         def task(fit: PathFit) -> float:
-            fit.initialise(path.draws)
-            return fit.smallest_density(path.followers)
+            return fit.initialise(path.draws, path.followers)
 
         return guarded(task)(fits[position])
 
@@ -61,20 +59,17 @@ def optimise(
     phases = allocation.phases(len(active))
     progress.budget(allocation.budget)
 
-    def train(index: int, iterations: int, donors: Donors | None = None) -> None:
-        def report(steps: int, elbo: float) -> bool:
-            progress.advance(steps, labels[index], elbo)
-            return not executor.stopping.is_set()
+    def turns(index: int, iterations: int, donors: Donors | None) -> Iterator[Turn]:
+        if starts is None:
+            yield from fits[index].train(iterations, log_c)
+        else:
+            lent = donors.of(fits[index], starts.third) if donors is not None else []
+            yield from race(fits[index], starts, iterations, priors[index], lent, log_c)
 
-        def task(fit: PathFit) -> None:
-            if starts is None:
-                fit.train(iterations, log_c, report)
-            else:
-                lent = donors.of(fit, starts.third) if donors is not None else []
-                race(fit, starts, iterations, priors[index], lent, log_c, report)
-
-        if not executor.stopping.is_set():
-            guarded(task)(fits[index])
+    def train(index: int, iterations: int, donors: Donors | None = None) -> Iterator[None]:
+        for turn in guarded_turns(fits[index], turns(index, iterations, donors)):
+            progress.advance(turn.steps, labels[index], turn.elbo)
+            yield
 
     pooled = pool(paths) if starts is not None else {}
     priors = [Prior(fit, path.draws, pooled) for fit, path in zip(fits, paths, strict=True)]
@@ -82,12 +77,12 @@ def optimise(
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
         if starts is None:
-            executor.map(partial(train, iterations=iterations), active)
+            executor.take_turns([train(index, iterations) for index in active])
         else:
             # Two rounds: paths can learn from each other before any of them is set aside.
             for part in (iterations // 2, iterations - iterations // 2):
                 donors = Donors(fits) if starts.borrow else None
-                executor.map(partial(train, iterations=part, donors=donors), active)
+                executor.take_turns([train(index, part, donors) for index in active])
         if phase == phases - 1 or executor.stopping.is_set():
             return
         executor.map(lambda index: guarded(PathFit.estimate_elbo)(fits[index]), active)

@@ -1,11 +1,11 @@
 """A race between starts of one path, within a phase of training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pathmix.seeds import Seed
-from pathmix.training.fit import PathFit, Report
+from pathmix.training.fit import PathFit, Turn
 from pathmix.training.pooled import Prior, Values
 from pathmix.training.starts import Start, Starts
 
@@ -22,8 +22,7 @@ def race(
     prior: Prior,
     donors: Sequence[Values],
     log_c: float,
-    report: Report,
-) -> None:
+) -> Iterator[Turn]:
     """Train the best start so far against new ones, and then the winner, for `iterations` in all.
 
     `donors` are what other paths found for some of this path's sites.
@@ -32,12 +31,13 @@ def race(
     entrants = [fit.start, *_new_starts(fit, options, options.candidates(iterations), prior, donors)]
     steps = int(options.share * iterations) // len(entrants)
     if len(entrants) > 1 and steps > 0:
-        going = all(fit.advance(entrant, steps, log_c, report) for entrant in entrants)
-        fit.start = max(entrants, key=lambda entrant: entrant.level(max(steps // 2, 1)))
-        if not going:
-            return
+        try:
+            for entrant in entrants:
+                yield from fit.advance(entrant, steps, log_c)
+        finally:  # the best so far stays, even if the race is broken off
+            fit.start = max(entrants, key=lambda entrant: entrant.level(max(steps // 2, 1)))
         iterations -= steps * len(entrants)
-    fit.train(iterations, log_c, report)
+    yield from fit.train(iterations, log_c)
 
 
 def _new_starts(

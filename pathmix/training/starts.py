@@ -58,6 +58,7 @@ class Start:
     steps: int = 0
     annealed: int = 0  # steps with a tempered likelihood
     history: list[np.ndarray] = field(default_factory=list)  # ELBO of each step
+    earlier: Any = None  # parameters before the last quarter of the latest stretch
 
     def level(self, steps: int) -> float:
         """The mean ELBO over the last steps; those with a tempered likelihood do not count."""

@@ -1,22 +1,26 @@
 """What became of a path, in a word and a sentence."""
 
-import numpy as np
-
 from pathmix.status import Status
 from pathmix.training.fit import PathFit
 
 _NOTABLE_RISE = 0.5  # nats
+_LONG = 1_000  # steps, from which on a rise by less is nothing
 
 
 def verdict(fit: PathFit) -> tuple[Status, str]:
     if fit.failure is not None:
         return Status.FAILED, f"{type(fit.failure).__name__}: {fit.failure}"
+    if fit.flaw is not None:
+        status = Status.NAN if fit.flaw.kind == "NaN" else Status.IMPOSSIBLE
+        return status, f"{fit.flaw.message} The path carries no weight."
     found = fit.estimate
     if found is None:
         return Status.UNTRAINED, "The run was interrupted before this path's turn; it carries no weight."
     if found.acceptance == 0:
+        sites = sorted(set(fit.target.slp.indicators))
+        supports = f" (where the support of {' and '.join(sites)} covers the data)" if sites else ""
         return Status.OUTSIDE, (
-            f"None of {found.draws} draws of the guide fell inside the path's region; "
+            f"None of {found.draws} draws of the guide fell inside the path's region{supports}; "
             "the path carries no weight."
         )
     if found.broken_density > 0:
@@ -37,28 +41,42 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
             Status.UNTRAINED,
             "The budget left no iteration for this path; its guide is near its prior.",
         )
+    if fit.unusable == fit.steps:
+        return Status.UNTRAINED, (
+            f"None of {fit.steps} steps had a usable gradient: it was NaN or infinite, or no draw fell "
+            "inside the path's region. The guide is near its prior."
+        )
     skipped = f" {fit.unusable} steps had no usable gradient." if fit.unusable else ""
+    scored = f" {_on_jumps(fit)}" if fit.jumping else ""
+    rising = f" {_on_rise(fit)}" if rise_left(fit) > 0 else ""
     if fit.dropped:
         return Status.DROPPED, (
             f"Set aside by the allocation after {fit.steps} steps; it keeps its guide and its weight."
-            f"{skipped}"
+            f"{skipped}{scored}{rising}"
         )
-    if (rise := still_rising(fit)) > 0:
-        return Status.OK, (
-            f"Trained for {fit.steps} steps.{skipped} The ELBO still rose by {rise:.1f} nats over the last "
-            "quarter of training: a larger budget would raise it further."
-        )
-    return Status.OK, f"Trained for {fit.steps} steps.{skipped}"
+    return Status.OK, f"Trained for {fit.steps} steps.{skipped}{scored}{rising}"
 
 
-def still_rising(fit: PathFit) -> float:
-    """By how much the ELBO rose over the last quarter of training; 0 where it is flat or not clear."""
-    history = fit.history[fit.start.annealed if fit.start else 0 :]
-    quarter = len(history) // 4
-    before, after = history[-2 * quarter : -quarter], history[len(history) - quarter :]
-    before, after = before[np.isfinite(before)], after[np.isfinite(after)]
-    if min(len(before), len(after)) < 25:
+def rise_left(fit: PathFit) -> float:
+    """By how much the ELBO rose over the last quarter of training; 0 where it is flat or not clear.
+
+    In a short training a quarter is few steps, and a small rise tells of more to come.
+    """
+    if fit.rise is None:
         return 0.0
-    rise = float(after.mean() - before.mean())
-    error = float(np.hypot(after.std() / np.sqrt(len(after)), before.std() / np.sqrt(len(before))))
-    return rise if rise > _NOTABLE_RISE + 4 * error else 0.0
+    notable = _NOTABLE_RISE * min(1.0, fit.steps / _LONG)
+    return fit.rise.nats if fit.rise.nats > notable + 4 * fit.rise.error else 0.0
+
+
+def _on_rise(fit: PathFit) -> str:
+    return (
+        f"The ELBO still rose by {rise_left(fit):.1f} nats over the last quarter of training: a larger "
+        "budget would raise it further."
+    )
+
+
+def _on_jumps(fit: PathFit) -> str:
+    names = ", ".join(repr(fit.target.slp.sites[index].name) for index in sorted(fit.jumping))
+    if fit.gradient.estimator == "reparam":
+        return f"The density jumps as {names} move, which reparameterised gradients do not see."
+    return f"The density jumps as {names} move, so their gradients are estimated by the score function."

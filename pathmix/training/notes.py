@@ -1,0 +1,48 @@
+"""What training tells about a result as a whole."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pathmix.posterior import FittedPath
+from pathmix.status import Status
+from pathmix.training.fit import PathFit
+from pathmix.training.verdict import rise_left
+
+_NEGLIGIBLE = 0.01  # a weight
+
+
+def training_notes(fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, interrupted: bool) -> list[str]:
+    notes = []
+    if interrupted:
+        weighed = sum(fit.estimate is not None for fit in fits)
+        notes.append(
+            f"Training was interrupted: {weighed} of {len(fits)} paths were weighed, with the guides reached "
+            "by then; the others carry no weight."
+        )
+    if rising := _still_rising(fits):
+        notes.append(
+            f"The ELBO of {_paths(rising)} that may carry weight was still rising when training ended; the "
+            "weights are not settled. Raise the budget, or the learning rate."
+        )
+    if untrained := sum(p.status is Status.UNTRAINED and p.weight > _NEGLIGIBLE for p in fitted):
+        notes.append(
+            f"{_paths(untrained)} with weight could not be trained, or the budget left no iteration; the "
+            "guides are near the prior. The path's message says more."
+        )
+    if blind := sum(bool(fit.jumping) and fit.gradient.estimator == "reparam" for fit in fits):
+        notes.append(
+            f"The density of {_paths(blind)} jumps, which gradient='reparam' does not see; 'auto' does."
+        )
+    return notes
+
+
+def _still_rising(fits: Sequence[PathFit]) -> int:
+    """How many paths may gain weight: those that would carry some after as much training again."""
+    best = max((fit.elbo for fit in fits), default=-np.inf)
+    hopes = [fit.elbo + 4 * rise for fit in fits if (rise := rise_left(fit)) > 0 and np.isfinite(fit.elbo)]
+    return sum(hope > best + np.log(_NEGLIGIBLE) for hope in hopes)
+
+
+def _paths(count: int) -> str:
+    return f"{count} path" + ("s" if count > 1 else "")
