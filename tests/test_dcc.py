@@ -18,7 +18,6 @@ import numpyro.distributions as dist
 import pyro
 import pyro.distributions as pyro_dist
 import pytest
-from jax.extend import core as jex
 from scipy import integrate, stats
 
 import pathmix
@@ -30,7 +29,6 @@ from pathmix.baselines.sampling.confidence import next_path
 from pathmix.baselines.sampling.pimais import Evidence, make_log_weights
 from pathmix.baselines.sampling.spread import Factors, Spread
 from pathmix.baselines.sampling.thinned import Thinned
-from pathmix.batching import _LAPACK
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.precision import engine_scope
@@ -38,6 +36,7 @@ from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.target import make_target
 from tests import exact
+from tests.lapack_calls import lapack_equations
 from tests.zoo import programs
 
 KERNELS = [RandomWalk(), NUTS()]
@@ -434,17 +433,8 @@ def test_factorisations_are_not_batched(monkeypatch):
                 state = kernel.init(target, starts, layout, jax.random.key(0), target.arguments)
                 return kernel.advance(target, state, jnp.zeros(100), 3, target.arguments)[1]
 
-            ranks = list(lapack_ranks(jax.make_jaxpr(run)(jnp.zeros((4, 1))).jaxpr))
-            assert ranks and max(ranks) == 2
-
-
-def lapack_ranks(jaxpr):
-    """The ranks of what LAPACK is called with, at any depth."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name in _LAPACK:
-            yield eqn.invars[0].aval.ndim
-        for inner in jex.jaxprs_in_params(eqn.params):
-            yield from lapack_ranks(inner)
+            calls = list(lapack_equations(run, jnp.zeros((4, 1))))
+            assert calls and not any(batched for _, batched in calls)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.custom_batching import custom_vmap
 from numpyro.infer.hmc import HMCState, hmc
 
 from pathmix.baselines.kernels.base import Layout, Moves, log_density
@@ -46,7 +45,7 @@ class NUTS:
         self, target: Target, positions: jax.Array, layout: Layout, key: jax.Array, arguments: Arguments
     ) -> HMCState:
         start, _ = self._functions(target, layout.scales, arguments)
-        return jax.vmap(start)(positions, jax.random.split(key, len(positions)))
+        return over_rows(start)(positions, jax.random.split(key, len(positions)))
 
     def advance(
         self, target: Target, state: HMCState, noise: jax.Array, samples: int, arguments: Arguments
@@ -59,7 +58,7 @@ class NUTS:
 
         def move(number: jax.Array, carried: tuple[HMCState, Moves]) -> tuple[HMCState, Moves]:
             state, moves = carried
-            state = jax.vmap(step)(state)
+            state = over_rows(step)(state)
             counted = jnp.where(number >= skipped, jnp.mean(state.accept_prob) / samples, 0)
             return state, Moves(
                 moves.positions.at[:, jnp.maximum(number - skipped, 0)].set(state.z),
@@ -87,26 +86,4 @@ class NUTS:
 
 
 def _potential(target: Target, arguments: Arguments) -> Potential:
-    """-log gamma_k, whose value and gradient keep to `over_rows` however they come to be batched.
-
-    NumPyro differentiates it inside loops, where `over_rows` does not look for LAPACK.
-    """
-
-    def both(u: jax.Array, arguments: Arguments) -> tuple[jax.Array, jax.Array]:
-        return jax.value_and_grad(lambda u: -log_density(target, u, arguments))(u)
-
-    careful = custom_vmap(both)
-
-    @careful.def_vmap
-    def _batched(_: int, is_batched: Any, u: jax.Array, arguments: Arguments) -> Any:
-        batched = is_batched[0]
-        if not batched:
-            return careful(u, arguments), (False, False)
-        return over_rows(lambda row: both(row, arguments))(u), (True, True)
-
-    @jax.custom_vjp
-    def potential(u: jax.Array, arguments: Arguments) -> jax.Array:
-        return careful(u, arguments)[0]
-
-    potential.defvjp(careful, lambda gradient, cotangent: (cotangent * gradient, None))
-    return lambda u: potential(u, arguments)
+    return lambda u: -log_density(target, u, arguments)
