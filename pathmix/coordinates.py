@@ -145,7 +145,7 @@ def make_coordinates(
     groups: dict[str, list[int]] = {}
     others: list[int] = []
     for index, site in enumerate(slp.sites):
-        if site.pinned is None:
+        if site.pinned is None and _size(site):
             kind = "box" if site.name in region.boxes else _elementwise_kind(site)
             others.append(index) if kind is None else groups.setdefault(kind, []).append(index)
     # Groups come first: they depend on nothing. The others keep their order: each may depend on

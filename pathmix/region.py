@@ -257,6 +257,8 @@ def _check_discrete(slp: StraightLineProgram, conditions: list[Expression]) -> N
 def _values(site: object) -> float:
     """How many values a discrete site can take."""
     bounds, size = getattr(site, "bounds"), int(np.prod(getattr(site, "shape")))
+    if size == 0:
+        return 1.0
     if bounds is None:
         return np.inf
     lower, upper = (np.broadcast_to(b, (size,)) if np.ndim(b) == 0 else np.ravel(b) for b in bounds)

@@ -17,6 +17,7 @@ from numpyro.primitives import Messenger
 from pathmix.errors import UnsupportedSiteError
 from pathmix.execution import Execution
 from pathmix.frontends.decisions import holds
+from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
@@ -161,10 +162,13 @@ class _Replayer(Messenger):
         fn, value, intermediates = msg["fn"], msg["value"], msg["intermediates"]
         if is_latent(msg) and is_discrete(msg):
             fn = unmasked(fn)  # each value is a path of its own, and needs its probability
-        terms = fn.log_prob(value, intermediates) if intermediates else fn.log_prob(value)
+        if is_empty(fn, value):
+            terms = jnp.zeros(())
+        else:
+            terms = fn.log_prob(value, intermediates) if intermediates else fn.log_prob(value)
         if is_observation(msg):
             self.observed.append(msg["name"])
-            terms = self._covered(msg, terms)
+            terms = terms if is_empty(fn, value) else self._covered(msg, terms)
         if msg["scale"] is not None:
             terms = msg["scale"] * terms
         total = jnp.sum(terms)

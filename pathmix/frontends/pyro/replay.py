@@ -16,6 +16,7 @@ from pyro.poutine.util import site_is_subsample
 
 from pathmix.errors import UnsupportedSiteError
 from pathmix.execution import Execution
+from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.observations import broadcast_remark, covered, described
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
@@ -178,11 +179,15 @@ class _Replayer(Messenger):
         if is_latent(msg) and is_discrete(msg):
             fn, mask = unmasked(fn), None  # each value is a path of its own, and needs its probability
         with self.lookups.paused():
-            value = filled(msg) if is_observation(msg) else msg["value"]
-            terms = scale_and_mask(fn.log_prob(value), msg["scale"], mask)
+            empty = is_empty(fn, msg["value"])
+            if empty:
+                terms = torch.zeros(())
+            else:
+                value = filled(msg) if is_observation(msg) else msg["value"]
+                terms = scale_and_mask(fn.log_prob(value), msg["scale"], mask)
             if is_observation(msg):
                 self.observed.append(msg["name"])
-                terms = self._covered(msg, terms)
+                terms = terms if empty else self._covered(msg, terms)
             total = torch.as_tensor(terms).sum()
         if msg["is_observed"]:
             self.is_conditioned = True
