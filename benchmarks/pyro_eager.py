@@ -93,7 +93,7 @@ class Compiled:
         execution = next(found for found in executions if found.path.addresses[-1] == case.last_site)
         slp = program.frontend.replay(program, execution)
         draws = {name: values[execution.followed] for name, values in execution.values.items()}
-        target = make_target(slp, read_region(slp), draws)
+        target = make_target(slp, read_region(slp, draws), draws)
         options = TrainingOptions(optax.adam(0.01), case.particles, 100)
         self.slp = slp
         self.fit = PathFit(target, MeanField(), "reparam", options, Executables(), Seed.of(1))
@@ -106,11 +106,10 @@ class Compiled:
 class Eager:
     """The path in Pyro: discrete sites conditioned on, and a guide that stays inside the path."""
 
-    def __init__(self, case, args, slp):
+    def __init__(self, case, args, slp, region):
         pyro.clear_param_store()
         pinned = {site.name: torch.as_tensor(site.pinned) for site in slp.sites if site.pinned is not None}
         conditioned = poutine.condition(case.model, data=pinned)
-        region = read_region(slp)
         trace = poutine.trace(poutine.condition(conditioned, data=self._inside(slp, region))).get_trace(*args)
         self.args = args
         sites = []
@@ -162,7 +161,7 @@ def main():
             compiled = Compiled(case, args)
             compiled.steps(1)
             compilation = time.perf_counter() - begin
-        eager = Eager(case, args, compiled.slp)
+        eager = Eager(case, args, compiled.slp, compiled.fit.target.region)
         eager.steps(2)
         times = []
         for _ in range(repeats):

@@ -50,20 +50,24 @@ class Expression:
         return self.known
 
     def number(self) -> float | None:
-        """The value as a number, if it is known and has one element."""
-        if self.free or self.size != 1:
+        """The one number that all elements are, if they are known and it is exact as a float."""
+        if self.free or self.size == 0:
             return None
-        return float(np.asarray(self.value()).reshape(()))
+        values = np.asarray(self.value()).ravel()
+        first = values[0]
+        if np.any(values != first) or np.iscomplexobj(values):
+            return None
+        return None if np.issubdtype(values.dtype, np.integer) and abs(int(first)) > 2**53 else float(first)
 
-    def element(self) -> tuple[int, int] | None:
-        """The site and the position in it, if this is exactly one element of one free site."""
+    def elements(self) -> tuple[int, np.ndarray] | None:
+        """The site and the positions in it, if this is made of nothing but elements of one free site."""
         found = self._elements()
-        if found is None or self.size != 1:
+        if found is None:
             return None
         site, size, positions = found
-        position = float(np.asarray(positions).reshape(()))
+        flat = np.asarray(positions).ravel()
         # Reading beyond the end gives a filler (NaN), not an element.
-        return (site, int(position)) if 0 <= position < size else None
+        return (site, flat.astype(int)) if np.all((flat >= 0) & (flat < size)) else None
 
     def _elements(self) -> tuple[int, int, Any] | None:
         """The site, its size, and the positions in it that make up this expression."""

@@ -1,4 +1,8 @@
-"""Intervals of the real line, and how they pull back through monotone maps."""
+"""Intervals of the real line, and how they pull back through the functions of floating-point numbers.
+
+Floating-point functions reach infinity (by overflow) and the ends of their range (by rounding), so an
+interval says at each end, infinite ones too, whether the end itself is inside.
+"""
 
 import math
 from collections.abc import Callable
@@ -36,6 +40,12 @@ class Interval:
     def has_volume(self) -> bool:
         return self.lower < self.upper
 
+    @property
+    def excludes_infinity(self) -> bool:
+        """Whether a value that overflows would be outside at an end that lets every number in."""
+        below, above = self.lower == -INF, self.upper == INF
+        return (below and not self.lower_closed) or (above and not self.upper_closed)
+
     def flipped(self) -> "Interval":
         return Interval(-self.upper, -self.lower, self.upper_closed, self.lower_closed)
 
@@ -60,11 +70,24 @@ class Interval:
         return f"{left}{name}{right}"
 
 
-def comparison(operator: str, bound: float) -> Interval:
-    """The numbers x with `x operator bound`."""
+EVERYTHING = Interval(-INF, INF, True, True)
+
+
+def at_least(lower: float, closed: bool = True) -> Interval:
+    return Interval(lower, INF, closed, True)
+
+
+def at_most(upper: float, closed: bool = True) -> Interval:
+    return Interval(-INF, upper, True, closed)
+
+
+def comparison(operator: str, bound: float) -> Interval | None:
+    """The numbers x with `x operator bound`. None: nothing compares with NaN."""
+    if math.isnan(bound):
+        return None
     if operator in ("lt", "le"):
-        return Interval(upper=bound, upper_closed=operator == "le")
-    return Interval(lower=bound, lower_closed=operator == "ge")
+        return at_most(bound, operator == "le")
+    return at_least(bound, operator == "ge")
 
 
 def _ceil(x: float) -> float:
@@ -75,24 +98,34 @@ def _floor(x: float) -> float:
     return x if math.isinf(x) else float(math.floor(x))
 
 
-# Preimages of an interval under functions of one number. None: not an interval.
+# Preimages of an interval under functions of one number. None: not an interval, or not known.
 
 
-def under_add(interval: Interval, c: float) -> Interval:
-    return interval.ends(lambda x: x - c, lambda x: x - c)
+def under_add(interval: Interval, c: float) -> Interval | None:
+    """Preimage under x -> x + c."""
+    return interval.ends(lambda x: x - c, lambda x: x - c) if math.isfinite(c) else None
 
 
 def under_mul(interval: Interval, c: float) -> Interval | None:
-    if c == 0 or not math.isfinite(c):
+    """Preimage under x -> c x."""
+    if c == 0 or not math.isfinite(c) or (interval.excludes_infinity and abs(c) > 1):
         return None
     scaled = interval if c > 0 else interval.flipped()
     return scaled.ends(lambda x: x / abs(c), lambda x: x / abs(c))
 
 
+def under_div(interval: Interval, c: float) -> Interval | None:
+    """Preimage under x -> x / c."""
+    if c == 0 or not math.isfinite(c) or (interval.excludes_infinity and abs(c) < 1):
+        return None
+    scaled = interval if c > 0 else interval.flipped()
+    return scaled.ends(lambda x: x * abs(c), lambda x: x * abs(c))
+
+
 def under_max(interval: Interval, c: float) -> Interval | None:
     """Preimage under x -> max(x, c)."""
     if c in interval:
-        return Interval(upper=interval.upper, upper_closed=interval.upper_closed)
+        return at_most(interval.upper, interval.upper_closed)
     return interval if c <= interval.lower else None
 
 
@@ -103,24 +136,42 @@ def under_min(interval: Interval, c: float) -> Interval | None:
 
 def under_floor(interval: Interval) -> Interval:
     low, high = interval.integers()
-    return Interval(low, high + 1, lower_closed=True)
+    return Interval(
+        low,
+        high + 1,
+        lower_closed=low > -INF or interval.lower_closed,
+        upper_closed=high == INF and interval.upper_closed,
+    )
 
 
 def under_ceil(interval: Interval) -> Interval:
     return under_floor(interval.flipped()).flipped()
 
 
-def under_round(interval: Interval) -> Interval:
+def under_round(interval: Interval, *, to_even: bool) -> Interval:
+    """Preimage under rounding to the nearest; halves go to even numbers, or away from zero."""
     low, high = interval.integers()
-    return Interval(low - 0.5, high + 0.5)
+    return Interval(
+        low - 0.5,
+        high + 0.5,
+        interval.lower_closed if low == -INF else low % 2 == 0 if to_even else low > 0,
+        interval.upper_closed if high == INF else high % 2 == 0 if to_even else high < 0,
+    )
 
 
 def under_trunc(interval: Interval) -> Interval:
     """Preimage under rounding towards zero."""
     low, high = interval.integers()
-    lower = Interval(low, lower_closed=True) if low > 0 else Interval(low - 1)
-    upper = Interval(upper=high, upper_closed=True) if high < 0 else Interval(upper=high + 1)
+    lower = at_least(low) if low > 0 else at_least(low - 1, low == -INF and interval.lower_closed)
+    upper = at_most(high) if high < 0 else at_most(high + 1, high == INF and interval.upper_closed)
     return lower & upper
+
+
+def under_conversion(interval: Interval, smallest: int, largest: int) -> Interval:
+    """Preimage under conversion to whole numbers of a type: towards zero, and not beyond its ends."""
+    low, high = interval.integers()
+    kept = at_least(low) if low > smallest else EVERYTHING
+    return under_trunc(kept & (at_most(high) if high < largest else EVERYTHING))
 
 
 def under_abs(interval: Interval) -> Interval | None:
@@ -131,31 +182,59 @@ def under_abs(interval: Interval) -> Interval | None:
 
 
 def under_power(interval: Interval, exponent: int) -> Interval | None:
-    if exponent <= 0:
+    if exponent <= 0 or interval.excludes_infinity:
         return None
     rooted = interval.ends(*(2 * (lambda x: math.copysign(abs(x) ** (1 / exponent), x),)))
     return rooted if exponent % 2 else under_abs(rooted)
 
 
-def _on_range(inverse: Callable[[float], float], low: float, high: float) -> Callable[[Interval], Interval]:
-    """Preimage under an increasing function onto (low, high), given its inverse."""
+@dataclass(frozen=True)
+class Range:
+    """What an increasing function of floating-point numbers gives, and where it stops growing."""
 
-    def lower(x: float) -> float:
-        return -INF if x <= low else INF if x >= high else inverse(x)
+    low: float  # its value at `first` and below
+    high: float  # its value at `last` and above
+    first: float
+    last: float
 
-    return lambda interval: interval.ends(lower, lower)
+
+def under_increasing(interval: Interval, inverse: Callable[[float], float], values: Range) -> Interval:
+    """Preimage under an increasing function that is defined everywhere."""
+
+    def end(x: float) -> float:
+        return min(max(inverse(x), values.first), values.last)
+
+    lower, lower_closed = interval.lower, interval.lower_closed
+    if (lower, not lower_closed) <= (values.low, False):
+        below = EVERYTHING
+    elif lower == values.low:
+        below = at_least(values.first, False)
+    elif lower >= values.high:
+        below = at_least(values.last if (lower, lower_closed) == (values.high, True) else INF, lower_closed)
+    else:
+        below = at_least(end(lower), lower_closed)
+    if interval.upper == INF and interval.upper_closed:
+        return below
+    mirrored = Range(-values.high, -values.low, -values.last, -values.first)
+    above = under_increasing(
+        at_least(-interval.upper, interval.upper_closed), lambda x: -inverse(-x), mirrored
+    )
+    return below & above.flipped()
+
+
+def _erf_inverse(p: float) -> float:
+    # From the nearer end: 1 - p is exact where p is close to 1.
+    tail = NormalDist().inv_cdf((1 - abs(p)) / 2) / math.sqrt(2)
+    return -tail if p > 0 else tail
 
 
 # Only functions that are defined everywhere: a NaN would be on neither side of a comparison.
-UNDER_INCREASING: dict[str, Callable[[Interval], Interval]] = {
-    "exp": _on_range(math.log, 0.0, INF),
-    "expm1": _on_range(math.log1p, -1.0, INF),
-    "tanh": _on_range(math.atanh, -1.0, 1.0),
-    "logistic": _on_range(lambda p: math.log(p) - math.log1p(-p), 0.0, 1.0),
-    "erf": _on_range(lambda p: NormalDist().inv_cdf((p + 1) / 2) / math.sqrt(2), -1.0, 1.0),
-    "atan": _on_range(math.tan, -math.pi / 2, math.pi / 2),
-    "sinh": _on_range(math.asinh, -INF, INF),
-    "floor": under_floor,
-    "ceil": under_ceil,
-    "round": under_round,
+INVERSES: dict[str, Callable[[float], float]] = {
+    "exp": math.log,
+    "expm1": math.log1p,
+    "tanh": math.atanh,
+    "logistic": lambda p: math.log(p) - math.log1p(-p),
+    "erf": _erf_inverse,
+    "atan": math.tan,
+    "sinh": math.asinh,
 }

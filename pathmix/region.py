@@ -1,29 +1,24 @@
 """What the conditions of a path say about its free sites (design, section 5).
 
 Free: nothing is left to satisfy once discrete sites are pinned. Box: every remaining condition
-bounds single elements of sites. General: anything else; membership is then checked draw by draw.
+bounds single elements of sites, and holds inside these bounds wherever it was tried. General:
+anything else; membership is then checked draw by draw.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from pathmix import intervals
 from pathmix.errors import ContinuousDecisionError, UnsupportedSiteError
 from pathmix.expressions import Expression, expressions
-from pathmix.intervals import UNDER_INCREASING, Interval, comparison
+from pathmix.intervals import EVERYTHING, Interval
+from pathmix.reading import read_bounds
 from pathmix.slp import StraightLineProgram
+from pathmix.witnesses import Box, agreeing
 
 # Discrete sites that decide nothing are pinned while they have at most this many values.
 MAX_UNDECIDING_VALUES = 256
-
-Element = tuple[int, int]  # a site and a position in it
-Bounds = list[tuple[Element, Interval]]
-
-_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
-_NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 
 
 @dataclass(frozen=True)
@@ -32,23 +27,28 @@ class Region:
 
     kind: Literal["free", "box", "general"]
     boxes: dict[str, dict[int, Interval]]  # site -> position -> interval
-    live: tuple[int, ...]  # decisions that must be checked draw by draw
+    live: tuple[int, ...]  # conditions that must be checked draw by draw
 
 
-def read_region(slp: StraightLineProgram, *, boxes: bool = True) -> Region:
-    """The region of a path; `boxes=False` leaves every condition to be checked."""
+def read_region(slp: StraightLineProgram, draws: dict[str, np.ndarray], *, boxes: bool = True) -> Region:
+    """The region of a path, given prior draws inside it; `boxes=False` leaves every condition to be checked.
+
+    A condition whose box is wrong on the draws, or on points around them, stays live.
+    """
     outputs = expressions(slp.graph, [site.pinned for site in slp.sites])
     conditions = [outputs[index] for index in slp.conditions]
     _check_decisions(slp, conditions[: len(slp.path.decisions)])
     _check_discrete(slp, conditions)
 
-    found: dict[Element, Interval] = {}
+    read = {output: _box(slp, outputs[output]) for output in slp.conditions if boxes}
+    known = {output: box for output, box in read.items() if box is not None}
+    sound = agreeing(slp, known, draws)
+    found: Box = {}
     live = []
-    for index, condition in enumerate(conditions):
-        if not condition.free:
+    for index, output in enumerate(slp.conditions):
+        if not outputs[output].free:
             continue
-        bounds = _truth(condition, True) if boxes else None
-        merged = None if bounds is None else _merge(slp, found, bounds)
+        merged = _merge(slp, found, known[output]) if output in sound else None
         if merged is None:
             live.append(index)
         else:
@@ -60,17 +60,25 @@ def read_region(slp: StraightLineProgram, *, boxes: bool = True) -> Region:
     return Region(kind, by_site, tuple(live))
 
 
-def _merge(
-    slp: StraightLineProgram, found: dict[Element, Interval], bounds: Bounds
-) -> dict[Element, Interval] | None:
-    """Intersect with what is known; None if that leaves no volume or the site has no known bounds."""
+def _box(slp: StraightLineProgram, condition: Expression) -> Box | None:
+    """What a condition says about single elements, if that is all it says and their supports are known."""
+    bounds = read_bounds(condition) if condition.free else None
+    if bounds is None or any(slp.sites[site].bounds is None for (site, _), _ in bounds):
+        return None
+    box: Box = {}
+    for element, interval in bounds:
+        box[element] = box.get(element, EVERYTHING) & interval
+    return box
+
+
+def _merge(slp: StraightLineProgram, found: Box, box: Box) -> Box | None:
+    """Intersect with what is known; None if that leaves no volume."""
     merged = dict(found)
-    for (site, position), interval in bounds:
-        support = slp.sites[site].bounds
-        if support is None:
-            return None
-        shape = slp.sites[site].shape
-        lower, upper = (float(np.broadcast_to(b, shape).ravel()[position]) for b in support)
+    for (site, position), interval in box.items():
+        lower, upper = (
+            float(np.broadcast_to(b, slp.sites[site].shape).ravel()[position])
+            for b in slp.sites[site].bounds or ()
+        )
         whole = Interval(lower, upper)
         narrowed = merged.get((site, position), whole) & interval
         if not narrowed.has_volume:
@@ -80,153 +88,9 @@ def _merge(
     return merged
 
 
-def _truth(node: Expression, wanted: bool) -> Bounds | None:
-    """The bounds that hold exactly when a truth value is `wanted`."""
-    if not node.free:
-        return [] if bool(np.all(node.value())) == wanted else None
-    if node.size != 1:
-        return None
-    match node.operator:
-        case "not":
-            return _truth(node.inputs[0], not wanted)
-        case "and" | "or":
-            if wanted == (node.operator == "and"):
-                return _all(_truth(child, wanted) for child in node.inputs)
-            return _one_of(node.inputs, wanted)
-        case "lt" | "le" | "gt" | "ge":
-            operator = node.operator if wanted else _NEGATED[node.operator]
-            return _compared(operator, *node.inputs)
-        case "eq" | "ne":
-            return _equal(node, wanted == (node.operator == "eq"))
-        case "reshape" | "squeeze" | "broadcast_in_dim" | "reduce_and" | "reduce_or" | "copy":
-            return _truth(node.inputs[0], wanted) if node.inputs[0].size == 1 else None
-        case "convert_element_type":
-            return _truth(node.inputs[0], wanted) if node.inputs[0].dtype == np.bool_ else None
-    return None
-
-
-def _all(parts: Iterable[Bounds | None]) -> Bounds | None:
-    collected: Bounds = []
-    for part in parts:
-        if part is None:
-            return None
-        collected += part
-    return collected
-
-
-def _one_of(nodes: tuple[Expression, ...], wanted: bool) -> Bounds | None:
-    """An alternative holds if a known side does; else it is one set of bounds if one side is open."""
-    if any(not node.free and bool(np.all(node.value())) == wanted for node in nodes):
-        return []
-    open_sides = [node for node in nodes if node.free]
-    return _truth(open_sides[0], wanted) if len(open_sides) == 1 else None
-
-
-def _compared(operator: str, left: Expression, right: Expression) -> Bounds | None:
-    if (number := right.number()) is not None:
-        return _within(left, comparison(operator, number))
-    if (number := left.number()) is not None:
-        return _within(right, comparison(_MIRRORED[operator], number))
-    return None
-
-
-def _equal(node: Expression, wanted: bool) -> Bounds | None:
-    side, other = node.inputs if node.inputs[0].free else node.inputs[::-1]
-    number = other.number()
-    if number is None:
-        return None
-    if side.dtype == np.bool_:
-        return _truth(side, bool(number) == wanted)
-    bounds = _within(side, Interval(number, number, True, True))
-    has_volume = bounds is not None and all(interval.has_volume for _, interval in bounds)
-    if wanted:
-        return bounds if has_volume else None
-    # A continuous value differs from any number with probability one.
-    return [] if bounds is not None and not has_volume else None
-
-
-def _within(node: Expression, interval: Interval | None) -> Bounds | None:
-    """The bounds on single elements that put `node` inside `interval`."""
-    if interval is None:
-        return None
-    if not node.free:
-        number = node.number()
-        return [] if number is not None and number in interval else None
-    if (element := node.element()) is not None:
-        return [(element, interval)]
-    if node.size != 1:
-        return None
-    inner = node.inputs[0]
-    if node.operator in UNDER_INCREASING:
-        return _within(inner, UNDER_INCREASING[node.operator](interval))
-    match node.operator:
-        case "add" | "sub" | "mul" | "div" | "max" | "min":
-            return _arithmetic(node, interval)
-        case "neg":
-            return _within(inner, interval.flipped())
-        case "abs":
-            return _within(inner, intervals.under_abs(interval))
-        case "square":
-            return _within(inner, intervals.under_power(interval, 2))
-        case "integer_pow":
-            return _within(inner, intervals.under_power(interval, node.params["y"]))
-        case "clamp":
-            return _clamped(node, interval)
-        case "convert_element_type" if inner.dtype == np.bool_:
-            if 0 in interval and 1 in interval:
-                return []
-            return _truth(inner, 1 in interval) if 0 in interval or 1 in interval else None
-        case "convert_element_type":
-            rounds = np.issubdtype(inner.dtype, np.floating) and np.issubdtype(node.dtype, np.integer)
-            return _within(inner, intervals.under_trunc(interval) if rounds else interval)
-        case "reshape" | "squeeze" | "broadcast_in_dim" | "copy" | "reduce_sum" | "reduce_max":
-            return _within(inner, interval) if inner.size == 1 else None
-    return None
-
-
-def _arithmetic(node: Expression, interval: Interval) -> Bounds | None:
-    left, right = node.inputs
-    if (c := right.number()) is not None:
-        match node.operator:
-            case "add":
-                return _within(left, intervals.under_add(interval, c))
-            case "sub":
-                return _within(left, intervals.under_add(interval, -c))
-            case "mul":
-                return _within(left, intervals.under_mul(interval, c))
-            case "div" if c and np.issubdtype(node.dtype, np.floating):
-                return _within(left, intervals.under_mul(interval, 1 / c))
-            case "max":
-                return _within(left, intervals.under_max(interval, c))
-            case "min":
-                return _within(left, intervals.under_min(interval, c))
-    if (c := left.number()) is not None:
-        match node.operator:
-            case "add":
-                return _within(right, intervals.under_add(interval, c))
-            case "sub":
-                return _within(right, intervals.under_add(interval.flipped(), -c))
-            case "mul":
-                return _within(right, intervals.under_mul(interval, c))
-            case "max":
-                return _within(right, intervals.under_max(interval, c))
-            case "min":
-                return _within(right, intervals.under_min(interval, c))
-    return None
-
-
-def _clamped(node: Expression, interval: Interval) -> Bounds | None:
-    low, inner, high = node.inputs
-    lower, upper = low.number(), high.number()
-    if lower is None or upper is None:
-        return None
-    below = intervals.under_min(interval, upper)
-    return _within(inner, None if below is None else intervals.under_max(below, lower))
-
-
 def _check_decisions(slp: StraightLineProgram, conditions: list[Expression]) -> None:
     """A continuous value that became a Python number leaves a path with probability zero."""
-    for decision, source, condition in zip(slp.path.decisions, slp.sources, conditions, strict=True):
+    for decision, source, condition in zip(slp.path.decisions, slp.sources, conditions, strict=False):
         if condition.free and _is_float(decision.value):
             names = [slp.sites[i].name for i in sorted(condition.sites) if slp.sites[i].pinned is None]
             raise ContinuousDecisionError(

@@ -145,7 +145,7 @@ class SDVI:
         self, slp: StraightLineProgram, draws: dict[str, np.ndarray], executables: Executables, seed: Seed
     ) -> PathFit:
         """A guide for a path, and the gradient estimator that its region allows."""
-        region = read_region(slp, boxes=self.boxes)
+        region = read_region(slp, draws, boxes=self.boxes)
         target = make_target(slp, region, draws)
         estimator: Estimator = "truncated" if region.kind == "general" else "reparam"
         if self.gradient != "auto":

@@ -58,7 +58,7 @@ def ten_means(y):
 def only_target(model, *args):
     program = bind(model, args)
     (path,) = PriorDiscovery(64).discover(program, Seed.of(0), lambda slp, draws: None).paths
-    return make_target(path.slp, read_region(path.slp), path.draws), path.draws
+    return make_target(path.slp, read_region(path.slp, path.draws), path.draws), path.draws
 
 
 def assert_evidences(posterior, truth):

@@ -56,8 +56,9 @@ def test_questions(ask, expected):
     model = discrete(ask)
     assert decisions(model) == [expected]
     with engine_scope("float64"):
-        slp = replay(bind(model), run(model))
-        region = read_region(slp)
+        execution = run(model)
+        slp = replay(bind(model), execution)
+        region = read_region(slp, execution.values)
     assert slp.path.decisions == (Decision(*expected),)
     assert region.kind == "free"
 
@@ -138,7 +139,7 @@ def test_scan_of_the_library_is_supported():
     with engine_scope("float64"):
         slp = replay(bind(model), execution)
         assert slp.sites[0].shape == (3,)
-        assert read_region(slp).kind == "general"
+        assert read_region(slp, execution.values).kind == "general"
 
 
 def test_handlers_inside_the_model():

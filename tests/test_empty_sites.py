@@ -99,7 +99,7 @@ def test_empty_sites_of_every_support_have_density_one(program, prior):
     with engine_scope("float64"):
         found = PriorDiscovery(16).discover(bind(model, (y,)), Seed.of(0), lambda slp, draws: None)
         (path,) = (path for path in found.paths if dict(path.slp.path.pinned)["k"] == 0)
-        target = make_target(path.slp, read_region(path.slp), path.draws)
+        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
         assert target.dim == 1
         density = target.density(jnp.array([0.7]), target.arguments)
         expected = np.log(0.5) + stats.norm.logpdf(0.7) + np.sum(stats.norm.logpdf(Y, 0.7, 0.3))

@@ -118,7 +118,7 @@ def test_an_exact_guide_gives_the_evidence_with_every_draw(degree):
         program = bind(programs.polynomial, (x, y))
         found = PriorDiscovery(64).discover(program, Seed.of(0), lambda slp, draws: None)
         path = next(p for p in found.paths if dict(p.slp.path.pinned)["degree"] == degree)
-        target = make_target(path.slp, read_region(path.slp), path.draws)
+        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
         mean, covariance = exact.polynomial_posterior(x, y, degree)
         factor = np.linalg.cholesky(covariance)
         params = FullRankParams(

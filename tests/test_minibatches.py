@@ -60,7 +60,7 @@ def test_minibatch_densities_are_unbiased(program):
             PriorDiscovery(16).discover(bind(program, (DATA,)), Seed.of(0), lambda slp, draws: None).paths[0]
         )
         assert path.slp.plates == (Plate("data", 60, 10),)
-        target = make_target(path.slp, read_region(path.slp), path.draws)
+        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
         u = jnp.asarray(np.random.default_rng(1).normal(size=target.dim))
         batches = jnp.asarray(np.random.default_rng(2).permutation(60).reshape(6, 10))
         full = target.density(u, target.arguments)
@@ -99,7 +99,7 @@ def test_particles_have_minibatches_of_their_own_unless_they_are_compared(estima
 def location_after_a_step(estimator, batch):
     program = bind(model, (DATA, batch))
     path = PriorDiscovery(16).discover(program, Seed.of(0), lambda slp, draws: None).paths[0]
-    target = make_target(path.slp, read_region(path.slp), path.draws)
+    target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
     options = TrainingOptions(optax.sgd(1e-3), particles=6, elbo_samples=10)
     fit = PathFit(target, MeanField(), estimator, options, Executables(), Seed.of(0))
     start = fit.start_from(np.array([[-1.0], [1.0]]))

@@ -27,7 +27,7 @@ def test_densities_are_numpyros_own(model):
     """Along every path, at prior draws, in float64."""
     with engine_scope("float64"):
         for path in discovered(model, PROGRAMS[model], 60).paths[:4]:
-            target = make_target(path.slp, read_region(path.slp), path.draws)
+            target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
             row = {name: values[0] for name, values in path.draws.items()}
             values = [np.asarray(row[site.name]) for site in path.slp.sites]
             expected, _ = log_density(model, WHOLE_DATA[model], {}, row)

@@ -27,7 +27,7 @@ def regions(ask, prior):
 
     with engine_scope("float64"):
         found = PriorDiscovery(400).discover(bind(model), Seed.of(0), lambda slp, draws: None)
-        return [(read_region(path.slp), path) for path in found.paths]
+        return [(read_region(path.slp, path.draws), path) for path in found.paths]
 
 
 NORMAL, POSITIVE, VECTOR = dist.Normal(0, 2), dist.Exponential(1.0), dist.Normal(0, 2).expand([3]).to_event(1)
@@ -92,7 +92,7 @@ def test_other_conditions_are_general_somewhere(ask):
 def test_boxes_can_be_switched_off():
     found = regions(lambda x: bool(x < 1), NORMAL)
     for _, path in found:
-        region = read_region(path.slp, boxes=False)
+        region = read_region(path.slp, path.draws, boxes=False)
         assert region.kind == "general" and not region.boxes and len(region.live) == 1
 
 
@@ -106,7 +106,7 @@ def test_a_known_side_decides_an_alternative():
     with engine_scope("float64"):
         found = PriorDiscovery(200).discover(bind(model), Seed.of(0), lambda slp, draws: None)
         kinds = {
-            (path.slp.path.pinned[0][1], path.slp.path.decisions[0].value): read_region(path.slp)
+            (path.slp.path.pinned[0][1], path.slp.path.decisions[0].value): read_region(path.slp, path.draws)
             for path in found.paths
         }
     assert kinds[0, False].kind == "free"
@@ -144,7 +144,7 @@ def test_supports_that_depend_on_other_sites():
 
     with engine_scope("float64"):
         (path,) = PriorDiscovery(32).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
-        target = make_target(path.slp, read_region(path.slp), path.draws)
+        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
         rows = [jnp.asarray(path.draws[name]) for name in ("a", "b", "c")]
         u = jax.vmap(lambda *row: target.unconstrain(row, target.arguments))(*rows)
         back = jax.vmap(lambda row: target.values(row, target.arguments)[0])(u)

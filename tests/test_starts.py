@@ -127,7 +127,7 @@ def test_the_priors_mean_is_over_the_draws_of_all_paths_that_fit():
     with engine_scope("float64"):
 
         def formulate(slp, draws):
-            target = make_target(slp, read_region(slp), draws)
+            target = make_target(slp, read_region(slp, draws), draws)
             options = TrainingOptions(optax.adam(0.01), 1, 10)
             fits.append(PathFit(target, MeanField(), "reparam", options, Executables(), Seed.of(0)))
 

@@ -57,7 +57,7 @@ def test_bijections_round_trip_and_keep_densities(name):
 
     with engine_scope("float64"):
         (path,) = PriorDiscovery(16).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
-        target = make_target(path.slp, read_region(path.slp), path.draws)
+        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
         x = jnp.asarray(path.draws["x"])
         u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
         assert u.shape == (16, target.dim) and np.all(np.isfinite(u))

@@ -70,7 +70,7 @@ def test_paths_are_the_same(name):
 def test_labels_and_regions_are_the_same(name):
     for left, right in shared_paths(name):
         with engine_scope("float64"):
-            regions = read_region(left.slp), read_region(right.slp)
+            regions = read_region(left.slp, left.draws), read_region(right.slp, right.draws)
         assert label(left.slp, regions[0]) == label(right.slp, regions[1])
         assert regions[0] == regions[1]
 

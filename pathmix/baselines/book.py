@@ -30,7 +30,7 @@ class Book:
 
     def enter(self, found: Discovered) -> None:
         for path in found.paths:
-            self._add(path.slp, path.prior_mass)
+            self._add(path.slp, path.draws, path.prior_mass)
 
     def follow(self, given: Values, rows: int = 1, *, complete: bool = False) -> tuple[KnownPath, Execution]:
         """Run the program for some rows of given values, and see the path of the first."""
@@ -41,9 +41,10 @@ class Book:
         self.runs += execution.runs
         known = self._paths.get(execution.path)
         if known is None:
-            known = self._add(frontend.replay(self.program, execution), prior_mass=0.0)
+            draws = {name: values[execution.inside] for name, values in execution.values.items()}
+            known = self._add(frontend.replay(self.program, execution), draws, prior_mass=0.0)
         return known, execution
 
-    def _add(self, slp: StraightLineProgram, prior_mass: float) -> KnownPath:
-        known = self._paths[slp.recorded] = known_path(slp, prior_mass, self._executables)
+    def _add(self, slp: StraightLineProgram, draws: Values, prior_mass: float) -> KnownPath:
+        known = self._paths[slp.recorded] = known_path(slp, draws, prior_mass, self._executables)
         return known

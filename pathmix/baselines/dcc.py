@@ -97,7 +97,7 @@ class DCC:
             paths: list[PathChains] = []
 
             def formulate(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> None:
-                target = make_target(slp, read_region(slp), draws)
+                target = make_target(slp, read_region(slp, draws), draws)
                 paths.append(PathChains(target, options, executables, root.child(1, len(paths))))
                 progress.stage(f"discovery: {len(paths)} paths")
 

@@ -119,10 +119,12 @@ class KnownPath:
         return self._asked[key[0]] <= _ENOUGH_ROWS
 
 
-def known_path(slp: StraightLineProgram, prior_mass: float, executables: Executables) -> KnownPath:
-    """Prepare a path; nothing is compiled before it is needed."""
-    target = make_target(slp, read_region(slp, boxes=False), {})
-    return KnownPath(target, read_region(slp), prior_mass, executables)
+def known_path(
+    slp: StraightLineProgram, draws: Values, prior_mass: float, executables: Executables
+) -> KnownPath:
+    """Prepare a path, given draws on it; nothing is compiled before it is needed."""
+    target = make_target(slp, read_region(slp, draws, boxes=False), {})
+    return KnownPath(target, read_region(slp, draws), prior_mass, executables)
 
 
 def _one_by_one(function: RowFunction, rows: Any, count: int, arguments: Any) -> Any:
