@@ -64,10 +64,11 @@ class Expression:
         found = self._elements()
         if found is None:
             return None
-        site, size, positions = found
-        flat = np.asarray(positions).ravel()
+        site, size, moved = found
+        positions = np.asarray(moved)
         # Reading beyond the end gives a filler (NaN), not an element.
-        return (site, flat.astype(int)) if np.all((flat >= 0) & (flat < size)) else None
+        is_inside = np.all((positions >= 0) & (positions < size))
+        return (site, positions.astype(int)) if is_inside else None
 
     def _elements(self) -> tuple[int, int, Any] | None:
         """The site, its size, and the positions in it that make up this expression."""

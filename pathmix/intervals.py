@@ -167,9 +167,11 @@ def under_trunc(interval: Interval) -> Interval:
     return lower & upper
 
 
-def under_conversion(interval: Interval, smallest: int, largest: int) -> Interval:
+def under_conversion(interval: Interval, smallest: int, largest: int) -> Interval | None:
     """Preimage under conversion to whole numbers of a type: towards zero, and not beyond its ends."""
     low, high = interval.integers()
+    if low > largest or high < smallest:
+        return None
     kept = at_least(low) if low > smallest else EVERYTHING
     return under_trunc(kept & (at_most(high) if high < largest else EVERYTHING))
 
@@ -198,28 +200,25 @@ class Range:
     last: float
 
 
-def under_increasing(interval: Interval, inverse: Callable[[float], float], values: Range) -> Interval:
+def under_increasing(interval: Interval, inverse: Callable[[float], float], values: Range) -> Interval | None:
     """Preimage under an increasing function that is defined everywhere."""
-
-    def end(x: float) -> float:
-        return min(max(inverse(x), values.first), values.last)
-
-    lower, lower_closed = interval.lower, interval.lower_closed
-    if (lower, not lower_closed) <= (values.low, False):
-        below = EVERYTHING
-    elif lower == values.low:
-        below = at_least(values.first, False)
-    elif lower >= values.high:
-        below = at_least(values.last if (lower, lower_closed) == (values.high, True) else INF, lower_closed)
-    else:
-        below = at_least(end(lower), lower_closed)
-    if interval.upper == INF and interval.upper_closed:
-        return below
+    above = _above(interval.lower, interval.lower_closed, inverse, values)
     mirrored = Range(-values.high, -values.low, -values.last, -values.first)
-    above = under_increasing(
-        at_least(-interval.upper, interval.upper_closed), lambda x: -inverse(-x), mirrored
-    )
-    return below & above.flipped()
+    below = _above(-interval.upper, interval.upper_closed, lambda x: -inverse(-x), mirrored)
+    return None if above is None or below is None else above & below.flipped()
+
+
+def _above(end: float, closed: bool, inverse: Callable[[float], float], values: Range) -> Interval | None:
+    """Where an increasing function is beyond a number; None if nowhere."""
+    if end < values.low or (end == values.low and closed):
+        return EVERYTHING
+    if end > values.high or (end == values.high and not closed):
+        return None
+    if end == values.low:
+        return at_least(values.first, closed=False)
+    if end == values.high:
+        return at_least(values.last)
+    return at_least(min(max(inverse(end), values.first), values.last), closed)
 
 
 def _erf_inverse(p: float) -> float:

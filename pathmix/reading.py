@@ -40,6 +40,8 @@ def read_bounds(node: Expression, wanted: bool = True) -> Bounds | None:
             return _compared(operator, *node.inputs)
         case "eq" | "ne":
             return _equal(node, wanted == (node.operator == "eq"))
+        case "concatenate" | "stack":
+            return _all(read_bounds(child, wanted) for child in node.inputs)
         case "reduce_and" | "reduce_or":
             inner = node.inputs[0]
             each = wanted == (node.operator == "reduce_and")
@@ -82,15 +84,15 @@ def _beyond(node: Expression, operator: str, known: Expression) -> Bounds | None
     """Every element of `node` on one side of known numbers."""
     if (number := known.number()) is not None:
         return _within(node, comparison(operator, number))
-    numbers = np.asarray(known.value(), float).ravel()
+    numbers = np.asarray(known.value(), float)
     if np.any(np.isnan(numbers)) or (is_whole(known) and np.any(np.abs(numbers) > 2**53)):
         return None
     tightest = np.maximum if operator in ("gt", "ge") else np.minimum
     if (one := _the_same_everywhere(node)) is not None:
-        return _within(one, comparison(operator, float(tightest.reduce(numbers))))
+        return _within(one, comparison(operator, float(tightest.reduce(numbers, axis=None))))
     if (elements := node.elements()) is None:
         return None
-    site, positions = elements
+    site, (positions, numbers) = elements[0], np.broadcast_arrays(elements[1], numbers)
     ends = np.full(positions.max() + 1, -np.inf if tightest is np.maximum else np.inf)
     tightest.at(ends, positions, numbers)
     found: Bounds = []
@@ -115,18 +117,20 @@ def _equal(node: Expression, wanted: bool) -> Bounds | None:
         return None
     if side.dtype == np.bool_:
         return read_bounds(side, bool(number) == wanted)
+    if not wanted:
+        # A continuous value differs from any number with probability one; what is computed from it need not.
+        return [] if side.elements() is not None else None
     bounds = _within(side, Interval(number, number, True, True))
     has_volume = bounds is not None and all(interval.has_volume for _, interval in bounds)
-    if wanted:
-        return bounds if has_volume else None
-    # A continuous value differs from any number with probability one.
-    return [] if bounds is not None and not has_volume else None
+    return bounds if has_volume else None
 
 
 def _within(node: Expression, interval: Interval | None) -> Bounds | None:
     """The bounds on single elements that put every element of `node` inside `interval`."""
-    if interval is None or not node.free:
+    if interval is None:
         return None
+    if not node.free:
+        return [] if all(value in interval for value in np.asarray(node.value(), float).flat) else None
     if (elements := node.elements()) is not None:
         site, positions = elements
         return [((site, position), interval) for position in np.unique(positions).tolist()]
@@ -155,6 +159,8 @@ def _within(node: Expression, interval: Interval | None) -> Bounds | None:
             return _within(inner, intervals.under_round(interval, to_even=to_even))
         case "convert_element_type":
             return _converted(node, interval)
+        case "concatenate" | "stack":
+            return _all(_within(child, interval) for child in node.inputs)
         case "reduce_max" if interval.lower == -np.inf and interval.lower_closed and inner.size:
             return _within(inner, interval)
         case "reduce_min" if interval.upper == np.inf and interval.upper_closed and inner.size:
