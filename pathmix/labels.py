@@ -17,7 +17,7 @@ def label(slp: StraightLineProgram, region: Region) -> str:
     """What is peculiar to a path: its pinned values, its bounds, and its other decisions."""
     parts = [f"{name}={_shown(value)}" for name, value in slp.path.pinned]
     for site in slp.free:
-        for position, interval in sorted(region.boxes.get(site.name, {}).items()):
+        for position, interval in sorted(region.decided.get(site.name, {}).items()):
             index = ",".join(map(str, np.unravel_index(position, site.shape)))
             parts.append(interval.describe(f"{site.name}[{index}]" if site.shape else site.name))
     said = [_decision(slp, i) for i in region.live if i < len(slp.path.decisions)]

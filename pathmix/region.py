@@ -28,6 +28,7 @@ class Region:
     kind: Literal["free", "box", "general"]
     boxes: dict[str, dict[int, Interval]]  # site -> position -> interval
     live: tuple[int, ...]  # conditions that must be checked draw by draw
+    decided: dict[str, dict[int, Interval]]  # the boxes that decisions alone make, without the data
 
 
 def read_region(slp: StraightLineProgram, draws: dict[str, np.ndarray], *, boxes: bool = True) -> Region:
@@ -36,14 +37,15 @@ def read_region(slp: StraightLineProgram, draws: dict[str, np.ndarray], *, boxes
     A condition whose box is wrong on the draws, or on points around them, stays live.
     """
     outputs = expressions(slp.graph, [site.pinned for site in slp.sites])
-    conditions = [outputs[index] for index in slp.conditions]
-    _check_decisions(slp, conditions[: len(slp.path.decisions)])
-    _check_discrete(slp, conditions)
+    decisions = [outputs[output] for output in slp.conditions[: len(slp.path.decisions)]]
+    _check_decisions(slp, decisions)
+    _check_discrete(slp, decisions)
 
     read = {output: _box(slp, outputs[output]) for output in slp.conditions if boxes}
     known = {output: box for output, box in read.items() if box is not None}
     sound = agreeing(slp, known, draws)
     found: Box = {}
+    decided: Box = {}
     live = []
     for index, output in enumerate(slp.conditions):
         if not outputs[output].free:
@@ -53,11 +55,17 @@ def read_region(slp: StraightLineProgram, draws: dict[str, np.ndarray], *, boxes
             live.append(index)
         else:
             found = merged
-    by_site: dict[str, dict[int, Interval]] = {}
-    for (site, position), interval in found.items():
-        by_site.setdefault(slp.sites[site].name, {})[position] = interval
-    kind = "general" if live else "box" if by_site else "free"
-    return Region(kind, by_site, tuple(live))
+        if index < len(decisions):
+            decided = found
+    kind = "general" if live else "box" if found else "free"
+    return Region(kind, _by_site(slp, found), tuple(live), _by_site(slp, decided))
+
+
+def _by_site(slp: StraightLineProgram, box: Box) -> dict[str, dict[int, Interval]]:
+    named: dict[str, dict[int, Interval]] = {}
+    for (site, position), interval in box.items():
+        named.setdefault(slp.sites[site].name, {})[position] = interval
+    return named
 
 
 def _box(slp: StraightLineProgram, condition: Expression) -> Box | None:
@@ -90,7 +98,7 @@ def _merge(slp: StraightLineProgram, found: Box, box: Box) -> Box | None:
 
 def _check_decisions(slp: StraightLineProgram, conditions: list[Expression]) -> None:
     """A continuous value that became a Python number leaves a path with probability zero."""
-    for decision, source, condition in zip(slp.path.decisions, slp.sources, conditions, strict=False):
+    for decision, source, condition in zip(slp.path.decisions, slp.sources, conditions, strict=True):
         if condition.free and _is_float(decision.value):
             names = [slp.sites[i].name for i in sorted(condition.sites) if slp.sites[i].pinned is None]
             raise ContinuousDecisionError(

@@ -99,7 +99,7 @@ def initialised(model, *args, guide=MeanField(), samples=64, most=3):
         found = PriorDiscovery(samples).discover(program, Seed.of(0), lambda slp, draws: None)
         fits = []
         for path in sorted(found.paths, key=lambda path: -path.prior_mass)[:most]:
-            region = read_region(path.slp)
+            region = read_region(path.slp, path.draws)
             if region.kind == "general" or not path.slp.free:
                 continue
             target = make_target(path.slp, region, path.draws)
