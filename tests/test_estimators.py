@@ -10,7 +10,7 @@ from pathmix import FullRank, MeanField
 from pathmix.guides.meanfield import MeanFieldParams
 from pathmix.precision import engine_scope
 from pathmix.target import Density
-from pathmix.training.estimators import ACCEPTANCE_REWARD, ESTIMATORS
+from pathmix.training.estimators import ACCEPTANCE_REWARD, ESTIMATORS, Gradient
 
 MEAN, SCALE = np.array([1.0, -0.5]), np.array([0.7, 2.0])
 PARTICLES, REPEATS = 8, 4_000
@@ -33,7 +33,9 @@ def averaged(estimator, guide, target, params, log_c=-30.0, width=2):
     noise = jax.random.normal(jax.random.key(7), (REPEATS, PARTICLES, width))
     estimate = jax.jit(
         jax.vmap(
-            lambda n: ESTIMATORS[estimator](guide, lambda u, _: target(u), jnp.asarray(log_c), params, n)
+            lambda n: Gradient(estimator, (True,) + (False,) * (width - 1)).estimate(
+                guide, lambda u, _: target(u), jnp.asarray(log_c), params, n
+            )
         )
     )(noise)
     flat = np.concatenate([leaf.reshape(REPEATS, -1) for leaf in jax.tree.leaves(estimate.gradient)], axis=1)

@@ -1,20 +1,15 @@
 """Random conditions on one or two sites: wherever a box is read, it holds exactly what satisfies them."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pathmix.expressions import expressions
 from pathmix.frontends.source import Source
 from pathmix.graph import Graph
 from pathmix.path import Decision, Path
 from pathmix.precision import engine_scope
-from pathmix.reading import read_bounds
 from pathmix.region import read_region
 from pathmix.slp import Site, StraightLineProgram
 

@@ -101,8 +101,8 @@ def test_the_ends_of_a_support_are_no_mistake(in_pyro):
         sample("y", d.Exponential(rate), obs=y)
 
     posterior = exact.fit(model, as_array([0.0, 1.0]), budget=3_000, discovery=FEW)
-    # The integral of r^2 exp(-2 r) is 1/4.
-    assert posterior.elbo == pytest.approx(np.log(0.25), abs=0.05)
+    # The integral of r^2 exp(-2 r) is 1/4; the best normal guide of log r misses it by 0.03.
+    assert np.log(0.25) - 0.06 < posterior.elbo < np.log(0.25) + 0.01
 
 
 @both
@@ -118,8 +118,8 @@ def test_masked_values_may_be_anything(in_pyro):
 
     for other in (-3.0, np.nan):
         posterior = exact.fit(model, as_array([1.0, other]), budget=3_000, discovery=FEW)
-        # The integral of r exp(-2 r) is 1/4.
-        assert posterior.elbo == pytest.approx(np.log(0.25), abs=0.05)
+        # The integral of r exp(-2 r) is 1/4; the best normal guide of log r misses it by 0.04.
+        assert np.log(0.25) - 0.07 < posterior.elbo < np.log(0.25) + 0.01
 
 
 def uniform_below(in_pyro):

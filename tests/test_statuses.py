@@ -44,8 +44,7 @@ def test_zero_likelihood_is_not_outside():
         return x
 
     path, _ = beside(bad)
-    assert path.status is Status.ZERO and path.weight == 0
-    assert path.acceptance == 1 and path.elbo == -np.inf
+    assert path.status is Status.ZERO and path.weight == 0 and path.elbo == -np.inf
 
 
 def test_a_likelihood_that_is_zero_somewhere_can_still_be_trained():
@@ -69,6 +68,20 @@ def test_zero_density_inside_a_general_region_is_trained_away():
     posterior = exact.fit(model, budget=20_000)
     assert all(path.region == "general" for path in posterior.paths)
     assert posterior.paths[0].weight == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_guide_is_truncated_to_where_the_density_is_not_zero():
+    """A factor that cuts the support: the evidence is that of the half that is left."""
+
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.factor("positive", jnp.where(x > 0, 0.0, -jnp.inf))
+
+    posterior = exact.fit(model, budget=5_000)
+    (path,) = posterior.paths
+    assert path.gradient == "truncated" and path.status is Status.OK
+    assert np.log(0.5) - 0.2 < path.elbo < np.log(0.5) + 0.05
+    assert posterior.sample(0, 1_000)["x"].min() > 0
 
 
 def test_an_infinite_density_does_not_take_the_others_down():

@@ -85,11 +85,11 @@ def truncated(
     log q~ the gradient of its ELBO, Cov_q(f, grad log q~), has an unbiased leave-one-out estimate:
     neither 1/Z~ nor log Z~ must be estimated (cf. App. E). A small reward for log Z~ keeps the
     acceptance up. Steps with fewer than two draws inside are skipped: the surrogate would widen the
-    guide there, and it would land even less often.
+    guide there, and it would land even less often. Draws of zero density count as outside.
     """
     draws, density, log_q = _sampled(guide, target, params, noise)
     values = surrogate(density, log_c) - log_q
-    accepted = density.inside & jnp.isfinite(values)
+    accepted = density.inside & (density.log_joint > -jnp.inf) & jnp.isfinite(values)
     count, particles = jnp.sum(accepted), len(noise)
     reward = jnp.where(accepted, 1 / jnp.maximum(count, 1), 0.0) - 1 / particles
     weights = _leave_one_out(values, accepted) + ACCEPTANCE_REWARD * reward

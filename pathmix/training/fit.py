@@ -63,7 +63,7 @@ class ElboEstimate(NamedTuple):
     elbo: float
     acceptance: float
     draws: int
-    zero_density: float  # share of accepted draws with zero density
+    zero_density: float  # share of draws with zero density inside the region
     broken_density: float  # share with a density that is NaN or infinite
 
 
@@ -153,7 +153,9 @@ class PathFit:
         if self._may_jump and self.target.dim:
             switches = jumping_switches(self._marked, self.vectors, np.asarray(found.marks))
             self.jumping = NOTHING.union(*(self.target.switches[switch] for switch in switches))
-            if self.jumping and self.options.adapt_gradient:
+            if self.options.adapt_gradient and np.any(np.isneginf(np.asarray(found.of_sites)[inside])):
+                self.gradient = Gradient("truncated")  # to where the density is not zero
+            elif self.options.adapt_gradient and self.jumping:
                 self.gradient = self._gradient_for(self.target.coordinates_of(self.jumping))
         of_followers = np.asarray(found.of_sites)[:followers]
         return float(np.min(of_followers[np.isfinite(of_followers)], initial=np.inf))
@@ -278,10 +280,12 @@ class PathFit:
         for attempt in range(self.options.rejection_tries):
             ratios, hits = self.log_ratios(self.elbo_seed.child(attempt), wanted)
             log_ratios, inside = np.append(log_ratios, ratios), np.append(inside, hits)
-            if inside.sum() >= _ENOUGH_ACCEPTED * wanted:
+            if np.sum(inside & ~np.isneginf(log_ratios)) >= _ENOUGH_ACCEPTED * wanted:
                 break
-        accepted = log_ratios[inside]
-        acceptance = float(np.mean(inside))
+        # Zero density is as good as outside: the guide is truncated to where the path has any.
+        zero = inside & np.isneginf(log_ratios)
+        accepted = log_ratios[inside & ~zero]
+        acceptance = float(np.mean(inside & ~zero))
         elbo = -math.inf
         broken = np.isnan(accepted) | np.isposinf(accepted)
         if len(accepted) and not np.any(broken):
@@ -290,7 +294,7 @@ class PathFit:
             elbo=elbo,
             acceptance=acceptance,
             draws=len(inside),
-            zero_density=float(np.mean(np.isneginf(accepted))) if len(accepted) else 0.0,
+            zero_density=float(np.mean(zero)),
             broken_density=float(np.mean(broken)) if len(accepted) else 0.0,
         )
         return elbo
@@ -309,7 +313,8 @@ class PathFit:
                 for params in (self.params, self.start.earlier)
             )
         )
-        gained = (now - earlier)[np.isfinite(now) & np.isfinite(earlier)]
+        both = np.isfinite(now) & np.isfinite(earlier)
+        gained = now[both] - earlier[both]
         if len(gained) > 1:
             self.rise = Rise(float(gained.mean()), float(gained.std() / np.sqrt(len(gained))))
 
@@ -332,10 +337,12 @@ class PathFit:
         rounded = 2 ** max(6, math.ceil(math.log2(count)))
         size = self.target.rows_at_once(rounded)
         block = noise_size(size * self.guide.noise_size(self.target.dim))
-        make = partial(make_draw, self.target, self.guide, size)
+        # Densities are computed once more only where some are zero.
+        weighed = self.estimate is not None and self.estimate.zero_density > 0
+        make = partial(make_draw, self.target, self.guide, size, weighed=weighed)
         results = [
             self._call(
-                ("draw", size, block),
+                ("draw", size, block, weighed),
                 make,
                 self.params,
                 normals(seed.child(number), block),

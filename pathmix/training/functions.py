@@ -51,12 +51,19 @@ def make_sample(guide: Guide, dim: int, size: int) -> Compilable:
     return sample
 
 
-def make_draw(target: Target, guide: Guide, size: int) -> Compilable:
-    """(params, noise, arguments) -> sites of draws by name, and which are inside the region."""
+def make_draw(target: Target, guide: Guide, size: int, *, weighed: bool) -> Compilable:
+    """(params, noise, arguments) -> sites of draws by name, and which are inside the region.
+
+    Those of zero density are not, if they are `weighed`.
+    """
 
     def draw(params: Any, noise: jax.Array, arguments: Any) -> Any:
         def one(row: jax.Array) -> Any:
-            return target.values(guide.sample(params, row), arguments)
+            u = guide.sample(params, row)
+            values, inside = target.values(u, arguments)
+            if weighed:
+                inside = inside & (target.density(u, arguments).log_joint > -jnp.inf)
+            return values, inside
 
         return over_rows(one)(_rows(noise, size, guide.noise_size(target.dim)))
 

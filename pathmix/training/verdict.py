@@ -16,6 +16,11 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     found = fit.estimate
     if found is None:
         return Status.UNTRAINED, "The run was interrupted before this path's turn; it carries no weight."
+    if found.acceptance == 0 and found.zero_density > 0:
+        return Status.ZERO, (
+            "Every draw of the guide inside the path's region has zero density (log-density -inf); the path "
+            "carries no weight."
+        )
     if found.acceptance == 0:
         sites = sorted(set(fit.target.slp.indicators))
         supports = f" (where the support of {' and '.join(sites)} covers the data)" if sites else ""
@@ -28,11 +33,6 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
             f"The log-density is NaN or infinite for {found.broken_density:.1%} of the guide's draws; the "
             "path carries no weight. Look for 0/0, the log of a negative number, or a covariance that is "
             "not positive definite."
-        )
-    if found.zero_density > 0:
-        return Status.ZERO, (
-            f"{found.zero_density:.1%} of the guide's draws have zero density (log-density -inf), so the "
-            "ELBO is -inf; the path carries no weight."
         )
     if fit.target.dim == 0:
         return Status.EXACT, "No free site; the weight of this path is exact."
