@@ -196,7 +196,7 @@ class Range:
 
     low: float  # its value at `first` and below
     high: float  # its value at `last` and above
-    first: float
+    first: float  # NaN where there is no such number
     last: float
 
 
@@ -214,10 +214,10 @@ def _above(end: float, closed: bool, inverse: Callable[[float], float], values: 
         return EVERYTHING
     if end > values.high or (end == values.high and not closed):
         return None
-    if end == values.low:
-        return at_least(values.first, closed=False)
-    if end == values.high:
-        return at_least(values.last)
+    if end in (values.low, values.high):
+        reached = values.first if end == values.low else values.last
+        return None if math.isnan(reached) else at_least(reached, closed)
+    # A NaN changes nothing here.
     return at_least(min(max(inverse(end), values.first), values.last), closed)
 
 

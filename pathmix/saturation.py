@@ -25,6 +25,7 @@ _FUNCTIONS: dict[str, Callable[[Any], jax.Array]] = {
 _FAR = 1e20  # beyond, none of them grows
 _GRID = 4097
 _REFINEMENTS = 14  # from _FAR to neighbouring numbers
+_BLURRED = 1e-6  # the last bits may be out of order so close to the end
 
 
 @lru_cache
@@ -43,9 +44,15 @@ def saturation(function: str, dtype: np.dtype) -> Range:
 def _bracket(
     holds: Callable[[np.ndarray], np.ndarray], lower: float, upper: float, dtype: np.dtype
 ) -> tuple[float, float]:
-    """Neighbouring numbers: what holds at `lower` holds at the first, and no longer at the second."""
+    """Neighbouring numbers: what holds at `lower` holds up to the first, and no longer from the second on.
+
+    NaN if it comes and goes for a while in between.
+    """
     for _ in range(_REFINEMENTS):
         points = np.linspace(lower, upper, _GRID).astype(dtype)
-        end = int(np.argmin(holds(points)))
+        found = holds(points)
+        end = int(np.argmin(found))
+        if np.any(found[end:]) and upper - lower > _BLURRED * max(abs(lower), abs(upper)):
+            return np.nan, np.nan
         lower, upper = float(points[end - 1]), float(points[end])
     return lower, upper

@@ -91,7 +91,7 @@ CONDITIONS = st.tuples(
 def apply(step, x):
     name, c = step
     if name in TYPES:
-        return x.astype(name)
+        return x.astype(jax.dtypes.canonicalize_dtype(name))
     whole = jnp.issubdtype(x.dtype, jnp.integer)
     if name in UNARY:
         return UNARY[name](x) if not whole or name in WHOLE else x
@@ -100,7 +100,14 @@ def apply(step, x):
     c = int(np.clip(c, float(limits.min) / 2 + 9, float(limits.max) / 2 - 9)) if limits is not None else c
     if name in ("div", "rem") and (c == 0 or whole):
         return x
-    return BINARY[name](x, jnp.asarray(c, x.dtype))
+    return BINARY[name](x, constant(c, x.dtype))
+
+
+_REACH = {"float64": (-1e300, 1e300), "float32": (-1e38, 1e38)}
+
+
+def constant(c, dtype):
+    return jnp.asarray(c if jnp.issubdtype(dtype, jnp.integer) else np.clip(c, *_REACH[dtype.name]), dtype)
 
 
 def truth(condition, x):
@@ -110,7 +117,7 @@ def truth(condition, x):
     if jnp.issubdtype(x.dtype, jnp.integer):
         limits = np.iinfo(x.dtype)
         level = int(np.clip(level, float(limits.min) / 2, float(limits.max) / 2))
-    found = COMPARISONS[comparison](x, jnp.asarray(level, x.dtype))
+    found = COMPARISONS[comparison](x, constant(level, x.dtype))
     return ~found if negated else found
 
 

@@ -5,7 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pyro_dist
 import pytest
+import torch
+from scipy import stats
 
 from pathmix.boxes import make_box
 from pathmix.discovery import PriorDiscovery
@@ -15,6 +19,7 @@ from pathmix.precision import engine_scope
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.target import make_target
+from pathmix.witnesses import agreeing
 
 
 def regions(ask, prior):
@@ -54,7 +59,43 @@ BOXED = {
     "not equal": (lambda x: bool(x != 3), NORMAL),
     "truth": (lambda x: bool(x), NORMAL),
     "discrete too": (lambda x: bool((x > 0) | jnp.array(False)), NORMAL),
+    "saturated tanh": (lambda x: bool(jnp.tanh(x) < 1), dist.Normal(18, 2)),
+    "saturated sigmoid": (lambda x: bool(jax.nn.sigmoid(x) >= 1), dist.Normal(36, 3)),
+    "saturated erf": (lambda x: bool(jax.scipy.special.erf(x) > -1), dist.Normal(-6, 1)),
+    "underflow": (lambda x: bool(jnp.exp(x) > 0), dist.Normal(-720, 20)),
+    "overflow": (lambda x: bool(jnp.exp(x) < jnp.inf), dist.Normal(709, 3)),
+    "floats to unsigned": (lambda x: bool(x.astype(jnp.uint8) > 1), NORMAL),
+    "floats to eight bits": (lambda x: int(x.astype(jnp.int8)), dist.Normal(126, 2)),
+    "whole numbers that fit": (
+        lambda x: bool(jnp.clip(x.astype(int), 0, 9).astype(jnp.uint8) + 1 > 2),
+        NORMAL,
+    ),
+    "away from zero": (lambda x: int(jax.lax.round(x)), NORMAL),
+    "clamp": (lambda x: bool(jax.lax.clamp(-1.0, x, 1.0) < 0.5), NORMAL),
+    "divided": (lambda x: bool(x / -3 < 0.1), NORMAL),
 }
+# Of these, one path has a box; elements of the other may be anywhere.
+ONE_SIDED = {
+    "every element": (lambda x: bool(jnp.all(x > -1)), (-1, INF)),
+    "of a matrix": (lambda x: bool(jnp.all(x[:, None] < jnp.array([[3.0, 2.0]]))), (-INF, 2)),
+    "between": (lambda x: bool(jnp.all((x > -2) & (x <= 4))), (-2, 4)),
+    "expression": (lambda x: bool(jnp.all(1 - 2 * jnp.tanh(x) < 2)), (-np.arctanh(0.5), INF)),
+    "none": (lambda x: not bool(jnp.any(x < -1)), (-1, INF)),
+    "smallest": (lambda x: bool(jnp.min(x) > -1), (-1, INF)),
+    "largest": (lambda x: bool(2 * jnp.max(x) <= 5), (-INF, 2.5)),
+    "stacked": (lambda x: bool(jnp.all(jnp.stack([x[0], x[1], x[2]]) > -1)), (-1, INF)),
+}
+
+
+@pytest.mark.parametrize("name", ONE_SIDED)
+def test_conditions_on_every_element_bound_each(name):
+    ask, (lower, upper) = ONE_SIDED[name]
+    found = regions(ask, VECTOR)
+    (region,) = (region for region, path in found if path.slp.path.decisions[0].value == (name != "none"))
+    assert region.kind == "box" and sorted(region.boxes["x"]) == [0, 1, 2]
+    for interval in region.boxes["x"].values():
+        np.testing.assert_allclose((interval.lower, interval.upper), (lower, upper), rtol=1e-12)
+    assert {region.kind for region, _ in found} == {"box", "general"}
 
 
 @pytest.mark.parametrize("name", BOXED)
@@ -82,6 +123,13 @@ def test_boxes_hold_exactly_the_draws_of_their_path(name):
         lambda x: bool((x[0] > 1) | (x[1] > 1)),
         lambda x: bool(jnp.log(x[0]) < 0.5),  # NaN on neither side
         lambda x: bool(jax.lax.div(x[0].astype(int), 2) == 1),  # rounds
+        lambda x: bool(x[0].astype(jnp.int32).astype(jnp.uint8) > 100),  # wraps around
+        lambda x: bool(x[0].astype(jnp.uint8) - jnp.uint8(1) > 0),
+        lambda x: bool(x[0].astype(jnp.int32) * 2**30 > 0),
+        lambda x: bool(x[0].astype(int) * 10**18 > 0),
+        lambda x: bool(x[0] + 1e17 > 1e17),  # lost in rounding
+        lambda x: bool(x[0] * 1e-300 * 1e-300 >= 0),  # always zero
+        lambda x: bool(jnp.all(x > jnp.array([0.0, jnp.nan, 0.0]))) or bool(x[0] + x[1] > 0),
         lambda x: bool(jnp.take(x, 7, mode="fill") < 0) or bool(x[0] + x[1] > 0),  # beyond the end
     ],
 )
@@ -161,3 +209,113 @@ def test_intervals():
     assert Interval(1, 2).describe("x") == "1 < x < 2"
     assert Interval(1).describe("x") == "x > 1"
     assert Interval(upper=2, upper_closed=True).describe("x") == "x <= 2"
+
+
+def test_observed_values_bound_what_they_are_compared_with():
+    """`all(y <= theta)` is theta >= max(y), also through a monotone function, and element by element."""
+    y = np.array([0.3, 0.9, -2.0])
+
+    def model(compare):
+        theta = numpyro.sample("theta", dist.Normal(0, 1))
+        each = numpyro.sample("each", dist.Normal(0, 1).expand([3]))
+        if compare(theta, each):
+            numpyro.sample("z", dist.Normal(0, 1))
+
+    def boxes(compare):
+        with engine_scope("float64"):
+            found = PriorDiscovery(400).discover(bind(model, (compare,)), Seed.of(0), lambda *_: None)
+            (path,) = (path for path in found.paths if path.slp.path.decisions[0].value)
+            return read_region(path.slp, path.draws).boxes
+
+    assert boxes(lambda t, _: jnp.all(y <= t)) == {"theta": {0: Interval(0.9, lower_closed=True)}}
+    assert boxes(lambda t, _: jnp.all(y > -2 * t)) == {"theta": {0: Interval(1.0)}}
+    assert boxes(lambda _, e: jnp.all(y < e)) == {
+        "each": {0: Interval(0.3), 1: Interval(0.9), 2: Interval(-2)}
+    }
+    assert boxes(lambda t, e: jnp.all((y < e) & (t < 1)))["theta"] == {0: Interval(upper=1)}
+    exponential = boxes(lambda t, _: jnp.all(jnp.exp(t) > y))["theta"][0]
+    assert exponential.lower == pytest.approx(np.log(0.9), rel=1e-12)
+    assert boxes(lambda t, _: jnp.all(jnp.zeros(0) < t)) == {}
+
+
+@pytest.mark.parametrize(
+    ("box", "agrees"),
+    [
+        (Interval(-2, 3), True),
+        (Interval(-2, 3 + 1e-3), False),
+        (Interval(-2 + 1e-3, 3), False),
+        (Interval(-2), False),
+        (Interval(-2, 1e9), False),
+        (Interval(upper=3), False),
+        (Interval(), False),
+        (Interval(0, 3), False),
+    ],
+    ids=str,
+)
+def test_boxes_are_tried(box, agrees):
+    ((_, path), *_) = [
+        found for found in regions(lambda x: bool((x > -2) & (x < 3)), NORMAL) if found[0].boxes
+    ]
+    with engine_scope("float64"):
+        assert agreeing(path.slp, {path.slp.FIRST_CONDITION: {(0, 0): box}}, path.draws) == (
+            {path.slp.FIRST_CONDITION} if agrees else set()
+        )
+
+
+def unsigned():
+    x = 100 * numpyro.sample("x", dist.Normal(0, 1))
+    if x.astype(jnp.int32).astype(jnp.uint8) > 100:
+        numpyro.sample("a", dist.Normal(0, 1))
+
+
+def unsigned_in_pyro():
+    x = 100 * pyro.sample("x", pyro_dist.Normal(0, 1))
+    if x.to(torch.uint8) > 100:
+        pyro.sample("a", pyro_dist.Normal(0, 1))
+
+
+def eight_bits_in_pyro():
+    x = 100 * pyro.sample("x", pyro_dist.Normal(0, 1))
+    if x.int().to(torch.int8).int().remainder(256) > 100:
+        pyro.sample("a", pyro_dist.Normal(0, 1))
+
+
+@pytest.mark.parametrize("model", [unsigned, unsigned_in_pyro, eight_bits_in_pyro])
+def test_conversions_that_wrap_around(model):
+    """The prior mass of a path: a sum over whole numbers, and an integral over its region."""
+    whole = np.arange(-900, 901)
+    lower, upper = np.where(whole > 0, whole, whole - 1), np.where(whole < 0, whole, whole + 1)
+    masses = np.diff(stats.norm.cdf(np.stack([lower, upper]) / 100), axis=0)[0]
+    mass = masses[whole % 256 > 100].sum()
+    assert mass == pytest.approx(0.6, abs=0.01)
+    x = np.linspace(-9, 9, 18_000) + 1 / 3000
+    with engine_scope("float64"):
+        found = PriorDiscovery(100).discover(bind(model), Seed.of(0), lambda *_: None)
+        assert len(found.paths) == 2
+        for path in found.paths:
+            target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
+            assert target.region.kind == "general"
+            rows = np.pad(x[:, None], ((0, 0), (0, target.dim - 1)))
+            inside = jax.vmap(lambda row, t=target: t.density(row, t.arguments).inside)(jnp.asarray(rows))
+            expected = mass if "a" in path.slp.path.addresses else 1 - mass
+            assert np.sum(stats.norm.pdf(x)[inside]) * 18 / 18_000 == pytest.approx(expected, abs=2e-3)
+
+
+def test_boxes_of_pyro_programs():
+    y = torch.tensor([0.3, 0.9, -2.0], dtype=torch.float64)
+
+    def model():
+        theta = pyro.sample("theta", pyro_dist.Normal(0, 1))
+        each = pyro.sample("each", pyro_dist.Normal(0, 1).expand([3]).to_event(1))
+        if (y <= theta).all() and not (each < -1).any() and torch.tanh(theta) < 1:
+            pyro.sample("z", pyro_dist.Normal(0, 1))
+
+    with engine_scope("float64"):
+        found = PriorDiscovery(300).discover(bind(model), Seed.of(0), lambda *_: None)
+        (path,) = (path for path in found.paths if "z" in path.slp.path.addresses)
+        region = read_region(path.slp, path.draws)
+    assert region.kind == "box"
+    assert region.boxes["each"] == {i: Interval(-1, lower_closed=True) for i in range(3)}
+    theta = region.boxes["theta"][0]
+    assert theta.lower == 0.9 and theta.lower_closed
+    assert float(np.tanh(theta.upper)) == 1 and 17 < theta.upper <= 20

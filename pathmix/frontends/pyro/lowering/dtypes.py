@@ -1,4 +1,7 @@
-"""PyTorch's types in JAX. Every float is one of the engine's precision, whatever the program says."""
+"""PyTorch's types in JAX. Every float is one of the engine's precision, whatever the program says.
+
+Whole numbers keep their type: the smaller ones wrap around.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
+_SMALL = {torch.uint8: jnp.uint8, torch.int8: jnp.int8, torch.int16: jnp.int16, torch.int32: jnp.int32}
+
 
 def as_jax_dtype(dtype: torch.dtype | None) -> Any:
     if dtype is None or dtype.is_floating_point:
@@ -16,7 +21,7 @@ def as_jax_dtype(dtype: torch.dtype | None) -> Any:
         return jnp.result_type(complex)
     if dtype is torch.bool:
         return jnp.bool_
-    return jnp.result_type(int) if dtype is not torch.uint8 else jnp.uint8
+    return _SMALL.get(dtype, jnp.result_type(int))
 
 
 def on_floats(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -93,7 +93,11 @@ def _masked_fill(x: Any, mask: Any, value: Any) -> Any:
 
 
 def _to(x: Any, *, dtype: Any = None) -> Any:
-    return x if dtype is None else x.astype(dtype)
+    if dtype is None:
+        return x
+    if dtype in (jnp.uint8, jnp.int8, jnp.int16) and jnp.issubdtype(x.dtype, jnp.floating):
+        x = x.astype(jnp.int32)  # PyTorch wraps around; JAX would stop at the ends of the type
+    return x.astype(dtype)
 
 
 def _identity(x: Any) -> Any:
