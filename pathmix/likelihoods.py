@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.batching import over_rows
+from pathmix.frontends.wishes import Wishes
 from pathmix.program import Program
 from pathmix.seeds import Seed
 from pathmix.training.executables import Executables
@@ -27,8 +28,8 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
     for start in range(0, count, _BATCH):
         rows = np.arange(start, start + _BATCH) % count
         wanted = np.arange(_BATCH) < count - start
-        given = {name: values[rows] for name, values in latent.items()}
-        for execution in program.frontend.explore(program, Seed.of(0), wanted, given=given, complete=True):
+        wishes = Wishes({name: values[rows] for name, values in latent.items()}, complete=True)
+        for execution in program.frontend.explore(program, Seed.of(0), wanted, wishes=wishes):
             make = partial(_make, program, execution)
             done = rows[execution.followed & wanted]
             values = [latent[name] for name in execution.path.addresses]

@@ -1,7 +1,7 @@
 """The result: a weighted mixture over paths, and what a user does with it next."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,19 +11,19 @@ import numpy as np
 from pathmix.components import Component
 from pathmix.draws import Draws, Piece, merge
 from pathmix.errors import PathmixError, ValueLookupError
+from pathmix.frontends.wishes import Wishes
 from pathmix.guides.base import Guide, Params
 from pathmix.likelihoods import log_likelihoods
+from pathmix.locating import as_numbers, path_at
 from pathmix.path import Path
 from pathmix.precision import Precision, engine_scope
+from pathmix.predictions import simulate
 from pathmix.program import Program
 from pathmix.seeds import Seed
 from pathmix.status import Status
 from pathmix.table import table
 from pathmix.training.estimators import Estimator
 from pathmix.weights import global_elbo, logsumexp
-
-_PREDICTION_BATCH = 128
-
 
 @dataclass(frozen=True)
 class FittedGuide:
@@ -85,6 +85,7 @@ class Posterior:
     _program: Program
     _components: tuple[Component, ...]
     _precision: Precision
+    _fresh_plates: bool = False  # see `with_fresh_plates`
 
     @cached_property
     def elbo(self) -> float:
@@ -131,20 +132,47 @@ class Posterior:
             path, pieces = self._sample(Seed.of(seed), count)
             return merge(pieces, path)
 
-    def predict(self, seed: int | jax.Array, count: int, *args: Any, **kwargs: Any) -> Draws:
-        """Simulate the observed sites, with new arguments, for draws from the mixture."""
+    def predict(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> Draws:
+        """Simulate the observed sites, with new arguments, for draws from the mixture.
+
+        Latent sites keep the values of their draw, those that `sample` gives. A site that the new arguments
+        make the program draw and a draw does not have, or has with another shape, is an error; see
+        `with_fresh_plates`.
+        """
         with engine_scope(self._precision):
             root = Seed.of(seed)
             path, pieces = self._sample(root.child(0), count)
             program = self._program.with_arguments(args, kwargs)
-            observed = {name for component in self._components for name in component.slp.observed}
             predicted: list[Piece] = []
             for number, (rows, values) in enumerate(pieces):
-                latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
-                predicted += _simulate(program, observed, root.child(1, number), rows, latent)
+                position = int(path[rows[0]])
+                wishes = Wishes(
+                    given={name: values[name] for name in self.paths[position].addresses},
+                    complete=True,
+                    fresh_plates=self._fresh_plates,
+                    simulate=self._open_sites(position),
+                )
+                predicted += simulate(program, wishes, root.child(1, number), rows)
             return merge(predicted, path)
 
-    def log_likelihood(self, seed: int | jax.Array, count: int, *args: Any, **kwargs: Any) -> np.ndarray:
+    def with_fresh_plates(self) -> "Posterior":
+        """This posterior, whose `predict` takes new elements of plates from their prior.
+
+        For new groups, items or users: a latent site inside a plate that a draw lacks, or has with another
+        shape, is drawn afresh, whole, given the other sites of the draw. It is then among the predictions.
+        """
+        return replace(self, _fresh_plates=True)
+
+    def _open_sites(self, position: int) -> frozenset[str]:
+        """Sites that a draw of a path leaves to be simulated, also where new arguments leave them unobserved.
+
+        A name that some path draws is data only on the paths that observe it.
+        """
+        observed = {name for component in self._components for name in component.slp.observed}
+        latent = {name for path in self.paths for name in path.addresses}
+        return frozenset(self._components[position].slp.observed) | (observed - latent)
+
+    def log_likelihood(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> np.ndarray:
         """The log-likelihood of new data for draws from the mixture, those that `sample` gives for the seed.
 
         Its mean is the expected log predictive density; `logmeanexp` of it the log predictive density.
@@ -159,28 +187,24 @@ class Posterior:
             return found
 
     def log_prob(self, values: Mapping[str, Any]) -> float:
-        """Log-density of the mixture at the latent values of one run; -inf on an unknown path.
+        """Log-density of the mixture at the latent values of one run; -inf off a support or the known paths.
 
         The path is found by running the program with these values.
         """
+        given = {name: as_numbers(name, value) for name, value in values.items()}
         with engine_scope(self._precision):
-            given = {name: np.asarray(value)[None] for name, value in values.items()}
-            frontend, only = self._program.frontend, np.ones(1, bool)
-            execution = next(
-                iter(frontend.explore(self._program, Seed.of(0), only, given=given, complete=True))
-            )
+            path = path_at(self._program, given)
             known = {part.slp.recorded: position for position, part in enumerate(self._components)}
-            position = known.get(execution.path)
-            if position is None:
+            if path is None or path not in known:
                 return -np.inf
-            names = set(execution.path.addresses)
-            names |= {name for name, _ in self._components[position].slp.deterministics}
+            slp = self._components[known[path]].slp
+            names = {*path.addresses, *(name for name, _ in slp.deterministics)}
             if extra := sorted(set(values) - names):
                 raise ValueLookupError(
                     f"The program does not draw {', '.join(map(repr, extra))} with these values; it "
-                    f"draws {', '.join(map(repr, execution.path.addresses))}."
+                    f"draws {', '.join(map(repr, path.addresses))}."
                 )
-            return self._log_prob_on(position, dict(values))
+            return self._log_prob_on(known[path], given)
 
     def _log_prob_on(self, position: int, values: dict[str, Any]) -> float:
         """Log-density of the mixture at values that follow a path."""
@@ -221,22 +245,3 @@ class Posterior:
             rows = np.flatnonzero(path == position)
             pieces.append((rows, self._components[position].draw(seed.child(1, int(position)), len(rows))))
         return path, pieces
-
-
-def _simulate(
-    program: Program, names: set[str], seed: Seed, rows: np.ndarray, latent: dict[str, np.ndarray]
-) -> list[Piece]:
-    """Observed sites for given latent values. New arguments may lead draws of one path apart."""
-    pieces: list[Piece] = []
-    for start in range(0, len(rows), _PREDICTION_BATCH):
-        # A batch that is not full is filled up by repetition: one batch size, compiled once.
-        chunk = np.arange(start, start + _PREDICTION_BATCH) % len(rows)
-        wanted = np.arange(_PREDICTION_BATCH) < len(rows) - start
-        given = {name: values[chunk] for name, values in latent.items()}
-        for execution in program.frontend.explore(
-            program, seed.child(start), wanted, given=given, simulate=names
-        ):
-            done = execution.followed & wanted
-            observed = {name: values[done] for name, values in execution.observed.items()}
-            pieces.append((rows[chunk[done]], observed))
-    return pieces

@@ -6,6 +6,7 @@ from pathmix.baselines.known_path import KnownPath, known_path
 from pathmix.components import Values
 from pathmix.discovery import Discovered
 from pathmix.execution import Execution
+from pathmix.frontends.wishes import Wishes
 from pathmix.path import Path
 from pathmix.program import Program
 from pathmix.seeds import Seed
@@ -36,7 +37,7 @@ class Book:
         """Run the program for some rows of given values, and see the path of the first."""
         self._asked += 1
         frontend, seed, wanted = self.program.frontend, self._seed.child(self._asked), np.ones(rows, bool)
-        runs = frontend.explore(self.program, seed, wanted, given=given, complete=complete)
+        runs = frontend.explore(self.program, seed, wanted, wishes=Wishes(given, complete))
         execution = next(iter(runs))
         self.runs += execution.runs
         known = self._paths.get(execution.path)

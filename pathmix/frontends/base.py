@@ -1,11 +1,12 @@
 """What a front end offers: everything after it is the same for every probabilistic language."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from pathmix.execution import Execution
+from pathmix.frontends.wishes import Wishes
 from pathmix.path import Path
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
@@ -30,17 +31,13 @@ class Frontend(Protocol):
         seed: Seed,
         wanted: np.ndarray,
         *,
-        given: Mapping[str, np.ndarray] | None = None,
-        complete: bool = False,
-        simulate: Collection[str] | None = None,
+        wishes: Wishes = Wishes(),
         have: Have | None = None,
     ) -> Iterator[Execution]:
         """The path of every wanted run of a batch, one execution for each different path.
 
-        `given` fixes latent sites (runs along the first axis); `complete` makes a latent site that is
-        not among them an error. With `simulate`, observed sites are drawn instead of conditioned on,
-        and so are sites of these names that the present arguments leave unobserved. `have` says how
-        many draws of a path there are already; without it, no more than the runs themselves are wanted.
+        `have` says how many draws of a path there are already; without it, no more than the runs
+        themselves are wanted.
         """
         ...
 

@@ -3,13 +3,17 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from numpyro.distributions import constraints
+from numpyro.distributions import biject_to, constraints
 
 from pathmix.slp import BijectionTemplate
 
 Bounds = tuple[Any, Any] | None
+
+# How far off a support a value may be: as the libraries' own checks allow, and what single precision leaves.
+_ROUNDING = {"float64": 1e-6, "float32": 1e-4}
 
 
 def bounds(support: Any) -> Bounds:
@@ -33,6 +37,19 @@ def integer_bounds(support: Any) -> Bounds:
     if support is constraints.boolean:
         return 0, 1
     return bounds(support)
+
+
+def inside(support: Any, value: Any) -> Any:
+    """Whether a value lies in a support, up to rounding; works on traced and on concrete values.
+
+    In a continuous one, the bijection that guides use leads back to the value.
+    """
+    if support.is_discrete:
+        return jnp.all(support(value)) & jnp.all(value == jnp.floor(value))
+    value = jnp.asarray(value, float)
+    bijection = biject_to(support)
+    error = jnp.abs(bijection(bijection.inv(value)) - value)
+    return jnp.all(error <= _ROUNDING[value.dtype.name] * (1 + jnp.abs(value)))
 
 
 def template(bijection: Any, outputs: list[Any]) -> BijectionTemplate:

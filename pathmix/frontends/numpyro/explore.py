@@ -1,12 +1,13 @@
 """Explore: the paths that a batch of seeds takes, one slow run of the program for each path."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
 from pathmix.execution import Execution
 from pathmix.frontends.base import Have
 from pathmix.frontends.numpyro.record import record
+from pathmix.frontends.wishes import Wishes
 from pathmix.program import Program
 from pathmix.seeds import Seed
 
@@ -20,22 +21,20 @@ def explore(
     seed: Seed,
     wanted: np.ndarray,
     *,
-    given: Mapping[str, np.ndarray] | None = None,
-    complete: bool = False,
-    simulate: Collection[str] | None = None,
+    wishes: Wishes = Wishes(),
     have: Have | None = None,
 ) -> Iterator[Execution]:
     """See `Frontend.explore`. One run gives draws for the whole batch, few or many."""
     del have
-    seeds, left, given = seed.batch(len(wanted)), wanted.copy(), given or {}
+    seeds, left = seed.batch(len(wanted)), wanted.copy()
     rows = np.arange(len(wanted))
     while np.any(left):
         if left.sum() <= _LAST_ROWS < len(rows):
             rows = np.sort(np.argsort(~left, stable=True)[:_LAST_ROWS])
             seeds = tuple(keys[rows] for keys in seeds)
-            given = {name: values[rows] for name, values in given.items()}
+            wishes = wishes.rows(rows)
         leader = int(np.argmax(left[rows]))
-        execution = record(program, seeds, leader, given=given, complete=complete, simulate=simulate)
+        execution = record(program, seeds, leader, wishes)
         if len(rows) < len(left):
             execution = execution.spread(rows, len(left))
         yield execution

@@ -7,7 +7,6 @@ explains all seeds that share a path, and no path is compiled to find out.
 """
 
 import re
-from collections.abc import Collection, Mapping
 from typing import Any
 
 import jax
@@ -16,21 +15,26 @@ import numpy as np
 from jax.core import Tracer
 from numpyro.primitives import Messenger
 
-from pathmix.errors import ProgramError, ValueLookupError
+from pathmix.errors import ProgramError
 from pathmix.execution import Execution
 from pathmix.frontends.decisions import agree, as_tuples, seen
+from pathmix.frontends.numpyro.control_flow import follow_wishes
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
     freeze_plumbing,
+    in_plate,
     is_discrete,
     is_latent,
     is_observation,
     marks_fixed,
+    unobserve,
 )
 from pathmix.frontends.routing import routed
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.source import Source, caller, raised_at
 from pathmix.frontends.statements import only
+from pathmix.frontends.supports import inside
+from pathmix.frontends.wishes import SIMULATED, OutsideSupport, Wishes
 from pathmix.path import Decision, DecisionKind, Path
 from pathmix.program import Program
 from pathmix.seeds import SeedBatch
@@ -43,18 +47,10 @@ def record(
     program: Program,
     seeds: SeedBatch,
     leader: int,
-    *,
-    given: Mapping[str, np.ndarray] | None = None,
-    complete: bool = False,
-    simulate: Collection[str] | None = None,
+    wishes: Wishes = Wishes(),
 ) -> Execution:
-    """Run `program` for a batch of seeds, along the path of the seed number `leader`.
-
-    `given` fixes latent sites (seeds along the first axis); `complete` makes a latent site that is
-    not among them an error. With `simulate`, observed sites are drawn instead of conditioned on, and so
-    are sites of these names that the present arguments leave unobserved.
-    """
-    recorder = _Recorder(program, len(seeds[0]), leader, complete=complete, simulate=simulate)
+    """Run `program` for a batch of seeds, along the path of the seed number `leader`."""
+    recorder = _Recorder(program, len(seeds[0]), leader, wishes)
 
     def run(keys: SeedBatch, values: dict[str, Any]) -> None:
         recorder.begin(keys, values)
@@ -63,7 +59,7 @@ def record(
 
     with frontend_scope(), only("numpyro"), routed(recorder):
         try:
-            jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in (given or {}).items()})
+            jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in wishes.given.items()})
         except RecursionError as error:
             raise recorder.log.too_deep() from error
         except (jax.errors.ConcretizationTypeError, TypeError) as error:
@@ -80,19 +76,18 @@ def record(
 class _Recorder(Messenger):
     """Sees every site and every decision of one batched run."""
 
-    def __init__(
-        self, program: Program, size: int, leader: int, *, complete: bool, simulate: Collection[str] | None
-    ) -> None:
+    def __init__(self, program: Program, size: int, leader: int, wishes: Wishes) -> None:
         super().__init__()
         self.log = SiteLog(program.limits)
         self.size, self.leader = size, leader
-        self.complete, self.simulate = complete, simulate
+        self.wishes = wishes
         self.addresses: list[str] = []
         self.decisions: list[Decision] = []
         self.sources: list[Source] = []
         self.pinned: list[tuple[str, Any]] = []
         self.values: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
+        self.fresh: set[str] = set()
         self.followed = np.ones(size, bool)
         self.inside = np.ones(size, bool)
 
@@ -123,6 +118,8 @@ class _Recorder(Messenger):
         freeze_plumbing(msg)
         if msg["type"] == "control_flow":
             self._give_key(msg)
+            if self.wishes.given or self.wishes.simulate is not None:
+                follow_wishes(msg, self.wishes, self.given, self._next_key())
         if msg["type"] == "deterministic":
             self._note(msg["name"])
         if msg["type"] != "sample":
@@ -130,22 +127,21 @@ class _Recorder(Messenger):
         self._note(msg["name"])
         self.log.check_limits()
         marks_fixed(msg)
-        if self.simulate is not None and (is_observation(msg) or msg["name"] in self.simulate):
-            self._unobserve(msg)
-        elif is_latent(msg) and msg["name"] in self.given:
-            msg["value"] = self._given_value(msg)
-        elif is_latent(msg) and self.complete:
-            raise ValueLookupError(
-                f"The values lack the site {msg['name']!r}, which the program draws at {caller()} "
-                f"with these values. Given: {sorted(self.given)}."
-            )
+        name, observed = msg["name"], is_observation(msg) or SIMULATED in msg["infer"]
+        if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
+            self._put_in(msg)
+        elif self.wishes.simulates(name, observed=observed):
+            unobserve(msg)
+        elif is_latent(msg):
+            self.wishes.check_present(name, in_plate=in_plate(msg))
+            self._draw_afresh(name)
         self._give_key(msg)
 
     def postprocess_message(self, msg: Any) -> None:
         if msg["type"] != "sample":
             return
         name = msg["name"]
-        if msg["infer"].get("_pathmix_simulated"):
+        if msg["infer"].get(SIMULATED):
             self.observed[name] = self._concrete(msg["value"])
         elif is_latent(msg):
             values = self._concrete(msg["value"])
@@ -153,21 +149,36 @@ class _Recorder(Messenger):
                 values = self._pin(msg, values)
             self.addresses.append(name)
             self.values[name] = values
+            if name in self.fresh:
+                self.observed[name] = values
 
     def _give_key(self, msg: Any) -> None:
         if msg["value"] is None and msg["kwargs"].get("rng_key") is None:
-            if len(self.keys) == 1:
-                self.keys = list(jax.random.split(self.keys[0]))
-            msg["kwargs"]["rng_key"] = self.keys.pop(0)
+            msg["kwargs"]["rng_key"] = self._next_key()
 
-    def _given_value(self, msg: Any) -> Any:
-        value, shape = self.given[msg["name"]], msg["fn"].shape()
-        if value.shape != shape:
-            raise ValueLookupError(
-                f"The site {msg['name']!r} at {caller()} has shape {shape} here, but its given value has "
-                f"shape {value.shape}."
-            )
-        return value if is_discrete(msg) else value.astype(float)
+    def _next_key(self) -> jax.Array:
+        if len(self.keys) == 1:
+            self.keys = list(jax.random.split(self.keys[0]))
+        return self.keys.pop(0)
+
+    def _put_in(self, msg: Any) -> None:
+        """Give a site its given value; one that does not fit is drawn, where the wishes allow it."""
+        name, value, fn = msg["name"], self.given[msg["name"]], msg["fn"]
+        msg["value"], msg["is_observed"] = None, False
+        if not self.wishes.fits(name, value.shape, fn.shape(), in_plate=in_plate(msg)):
+            return self._draw_afresh(name)
+        if self.wishes.supported and not np.all(self._concrete(inside(fn.support, value))):
+            raise OutsideSupport
+        if not is_discrete(msg):
+            value = value.astype(float)
+        elif not jnp.issubdtype(value.dtype, jnp.integer):
+            value = value.astype(int)
+        msg["value"] = value
+
+    def _draw_afresh(self, name: str) -> None:
+        """A prediction tells what it draws beside the given values."""
+        if self.wishes.simulate is not None:
+            self.fresh.add(name)
 
     def _pin(self, msg: Any, values: np.ndarray) -> np.ndarray:
         """Force every seed to the leader's value, and note which seeds had it by themselves."""
@@ -177,17 +188,6 @@ class _Recorder(Messenger):
         # `0 * value` keeps it a random value, so that a decision on it is still seen.
         msg["value"] = msg["value"] * 0 + jnp.asarray(pinned, dtype=msg["value"].dtype)
         return np.broadcast_to(pinned, values.shape)
-
-    def _unobserve(self, msg: Any) -> None:
-        fn = msg["fn"]
-        shape = fn.shape() if msg["value"] is None else np.shape(msg["value"])
-        if shape != fn.shape():
-            # Values broadcast against their distribution; simulate as many as were observed.
-            event = len(fn.event_shape)
-            batch = np.broadcast_shapes(shape[: len(shape) - event], fn.batch_shape)
-            msg["fn"] = fn.expand(batch)
-        msg["value"], msg["is_observed"] = None, False
-        msg["infer"] = {**msg["infer"], "_pathmix_simulated": True}
 
     def _concrete(self, value: Any) -> np.ndarray:
         """The values of all seeds, along the first axis."""

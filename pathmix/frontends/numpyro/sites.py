@@ -8,6 +8,8 @@ import numpy as np
 from jax.core import Tracer
 from numpyro import distributions as dist
 
+from pathmix.frontends.wishes import SIMULATED, observed_batch
+
 _FIXED = "_pathmix_fixed"
 _WRAPPERS = (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)
 
@@ -29,6 +31,11 @@ def is_observation(msg: Any) -> bool:
 
 def is_discrete(msg: Any) -> bool:
     return bool(msg["fn"].support.is_discrete)
+
+
+def in_plate(msg: Any) -> bool:
+    """Whether a site belongs to the elements of a plate. A scan, whose steps depend on each other, is none."""
+    return bool(msg["cond_indep_stack"]) and not msg.get("_control_flow_done")
 
 
 def marks_fixed(msg: Any) -> None:
@@ -71,6 +78,19 @@ def unmasked(fn: Any) -> Any:
 def _hides_nothing(mask: Any) -> bool:
     """Whether that is known of a mask."""
     return mask is True or (not isinstance(mask, Tracer) and bool(np.all(mask)))
+
+
+def unobserve(msg: Any) -> None:
+    """Make an observed site one that is drawn."""
+    if msg["infer"].get(SIMULATED):  # a scan did it already
+        return
+    fn = msg["fn"]
+    shape = fn.shape() if msg["value"] is None else np.shape(msg["value"])
+    if shape != fn.shape():
+        # Values broadcast against their distribution; simulate as many as were observed.
+        msg["fn"] = fn.expand(observed_batch(msg["name"], shape, fn.batch_shape, fn.event_shape))
+    msg["value"], msg["is_observed"] = None, False
+    msg["infer"] = {**msg["infer"], SIMULATED: True}
 
 
 def _base(fn: Any) -> Any:

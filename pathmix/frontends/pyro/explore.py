@@ -1,13 +1,14 @@
 """Explore: the paths that a batch of seeds takes, one run of the program for each seed."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from pathmix.execution import Execution
 from pathmix.frontends.base import Have
-from pathmix.frontends.pyro.record import LeftPath, Run, Wishes, record
+from pathmix.frontends.pyro.record import LeftPath, Run, record
 from pathmix.frontends.pyro.scope import frontend_scope
+from pathmix.frontends.wishes import Wishes
 from pathmix.path import Path
 from pathmix.program import Program
 from pathmix.seeds import Seed
@@ -23,9 +24,7 @@ def explore(
     seed: Seed,
     wanted: np.ndarray,
     *,
-    given: Mapping[str, np.ndarray] | None = None,
-    complete: bool = False,
-    simulate: Collection[str] | None = None,
+    wishes: Wishes = Wishes(),
     have: Have | None = None,
 ) -> Iterator[Execution]:
     """See `Frontend.explore`."""
@@ -33,8 +32,7 @@ def explore(
     groups: dict[Path, _Runs] = {}
     with frontend_scope():
         for position in np.flatnonzero(wanted):
-            own = {name: values[position] for name, values in (given or {}).items()}
-            run = record(program, int(words[position]), Wishes(own, complete, simulate))
+            run = record(program, int(words[position]), wishes.row(int(position)))
             groups.setdefault(run.path, {})[int(position)] = run
     for path, followers in groups.items():
         tries = 0 if have is None or not path.pinned else _ENOUGH_FORCED - have(path) - len(followers)
@@ -50,7 +48,7 @@ def _forced(program: Program, path: Path, words: np.ndarray, positions: Sequence
     with frontend_scope():
         for position in positions:
             try:
-                runs[position] = record(program, int(words[position]), Wishes({}), follow=path)
+                runs[position] = record(program, int(words[position]), Wishes(), follow=path)
             except LeftPath:
                 continue
     return runs

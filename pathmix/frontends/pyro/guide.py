@@ -1,5 +1,6 @@
 """A posterior as a Pyro guide: for `pyro.infer.Predictive`, `Trace_ELBO`, importance sampling, ..."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +10,9 @@ from pyro import distributions as dist
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 
-from pathmix.errors import PathmixError
-from pathmix.frontends.pyro.sites import is_latent, marks_fixed
+from pathmix.errors import ValueLookupError
+from pathmix.frontends.pyro.sites import is_latent, is_observation, marks_fixed
+from pathmix.frontends.source import caller
 
 if TYPE_CHECKING:
     from pathmix.posterior import Posterior
@@ -29,28 +31,36 @@ class PyroGuide:
         self.model = posterior._program.model
         programs = [component.slp for component in posterior._components]
         self.shapes = {site.name: site.shape for slp in programs for site in slp.sites}
-        self.observed = {name for slp in programs for name in slp.observed}
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         seed = int(torch.randint(2**62, ()))  # so that pyro.set_rng_seed makes draws repeatable
         position, values, log_q = self.posterior._draw_with_density(seed)
         place = torch.tensor(position, dtype=torch.float64)  # its density takes this type
         _auxiliary("_pathmix_path", dist.Delta(place, log_density=log_q))
-        with _PutIn(values, self.observed) as put_in:
+        with _PutIn(values, self.posterior._open_sites(position), self.shapes) as put_in:
             self.model(*args, **kwargs)
         for name, shape in self.shapes.items():
             if name not in put_in.done:
-                _auxiliary(name, dist.Delta(torch.zeros(shape)).to_event())
+                # One that this path observes is at its data, where `Predictive` then keeps it.
+                value = put_in.data.get(name, torch.zeros(shape))
+                _auxiliary(name, dist.Delta(value, event_dim=value.ndim))
 
 
 class _PutIn(Messenger):
-    """Gives latent sites their values, as point masses, and hides every other site."""
+    """Gives latent sites their values, as point masses, and hides every other site.
 
-    def __init__(self, values: dict[str, np.ndarray], observed: set[str]) -> None:
+    A site that predictions leave open is the model's to draw. If other paths infer it, it is drawn here, as
+    the model would: then it has a value on every path.
+    """
+
+    def __init__(
+        self, values: dict[str, np.ndarray], open_sites: Collection[str], inferred: Collection[str]
+    ) -> None:
         super().__init__()
-        self.values, self.observed = values, observed
+        self.values, self.open_sites, self.inferred = values, open_sites, inferred
         self.indices: dict[str, torch.Tensor] = {}
         self.done: set[str] = set()
+        self.data: dict[str, torch.Tensor] = {}
 
     def __enter__(self) -> "_PutIn":
         super().__enter__()
@@ -60,19 +70,26 @@ class _PutIn(Messenger):
         if site_is_subsample(msg):
             return
         marks_fixed(msg)
-        if not is_latent(msg) or msg["name"] in self.observed:  # which a prediction leaves open
+        name = msg["name"]
+        if not is_latent(msg):
             msg["stop"] = True
-            return
-        if msg["name"] not in self.values:
-            raise PathmixError(
-                f"With these arguments the model draws {msg['name']!r}, which the path of the guide's draw "
-                f"does not have; it has {sorted(self.values)}."
+            if is_observation(msg):
+                self.data[name] = msg["value"]
+        elif name in self.values:
+            event_dim = msg["fn"].event_dim
+            value = self._in_plates(msg, _as_torch(self.values[name]), event_dim)
+            msg["fn"] = dist.Delta(value, event_dim=event_dim)
+            msg["value"], msg["done"] = value, True
+            self.done.add(name)
+        elif name not in self.open_sites:
+            raise ValueLookupError(
+                f"With these arguments the model draws {name!r} at {caller()}, which the path of the guide's "
+                f"draw does not have; it has {sorted(self.values)}."
             )
-        event_dim = msg["fn"].event_dim
-        value = self._in_plates(msg, _as_torch(self.values[msg["name"]]), event_dim)
-        msg["fn"] = dist.Delta(value, event_dim=event_dim)
-        msg["value"], msg["done"] = value, True
-        self.done.add(msg["name"])
+        elif name in self.inferred:
+            self.done.add(name)
+        else:
+            msg["stop"] = True
 
     def _pyro_post_sample(self, msg: Any) -> None:
         if site_is_subsample(msg):

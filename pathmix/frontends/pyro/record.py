@@ -4,7 +4,7 @@ The program runs as it is, one seed at a time. Every value that Python looks at 
 be it random or not: only the replay can tell, and drops those that are not.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +15,17 @@ from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 from torch._C._functorch import maybe_current_level
 
-from pathmix.errors import ProgramError, UnsupportedSiteError, ValueLookupError
+from pathmix.errors import ProgramError, UnsupportedSiteError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
-from pathmix.frontends.pyro.sites import is_discrete, is_latent, is_observation, marks_fixed
+from pathmix.frontends.pyro.sites import in_plate, is_discrete, is_latent, is_observation, marks_fixed
+from pathmix.frontends.pyro.supports import is_inside
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.source import Place, caller, calling_place
 from pathmix.frontends.statements import only
+from pathmix.frontends.wishes import SIMULATED, OutsideSupport, Wishes, observed_batch
 from pathmix.path import Decision, DecisionKind, Path
 from pathmix.program import Program
 
@@ -40,15 +42,6 @@ class Run:
     site_places: dict[str, Place]
     values: dict[str, np.ndarray]
     observed: dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """What a run shall do other than follow the prior; see `Frontend.explore`."""
-
-    given: Mapping[str, np.ndarray]
-    complete: bool = False
-    simulate: Collection[str] | None = None
 
 
 class LeftPath(BaseException):
@@ -114,8 +107,10 @@ class _Recorder(Messenger):
                 "transforms (vmap, grad, ...). Draw sites outside it, or in a pyro.plate."
             )
         marks_fixed(msg)
-        simulate = self.wishes.simulate
-        if simulate is not None and (is_observation(msg) or msg["name"] in simulate):
+        name, observed = msg["name"], is_observation(msg)
+        if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
+            msg["value"], msg["is_observed"] = None, False
+        elif self.wishes.simulates(name, observed=observed):
             _unobserve(msg)
         if msg["value"] is None:
             self._check_distribution(msg)
@@ -131,18 +126,15 @@ class _Recorder(Messenger):
         self._reseed()
         value = msg["fn"](*msg["args"], **msg["kwargs"])
         name = msg["name"]
-        if msg["infer"].get("_pathmix_simulated"):
+        if msg["infer"].get(SIMULATED):
             self.observed[name] = as_numpy(value)
         elif is_latent(msg):
-            if name in self.wishes.given:
-                value = self._given_value(name, value)
-            elif self.wishes.complete:
-                raise ValueLookupError(
-                    f"The values lack the site {name!r}, which the program draws at {caller()} "
-                    f"with these values. Given: {sorted(self.wishes.given)}."
-                )
+            given = self._given_value(msg, value)
+            value = value if given is None else given
             if is_discrete(msg):
                 value = self._pin(name, value)
+            if given is None and self.wishes.simulate is not None:
+                self.observed[name] = as_numpy(value)
             position = len(self.addresses)
             if self.follow is not None and self.follow.addresses[position : position + 1] != (name,):
                 raise LeftPath
@@ -150,14 +142,17 @@ class _Recorder(Messenger):
             self.values[name] = _as_engine(as_numpy(value))
         msg["value"] = value
 
-    def _given_value(self, name: str, drawn: torch.Tensor) -> torch.Tensor:
-        value = torch.as_tensor(np.array(self.wishes.given[name])).to(drawn.dtype)
-        if value.shape != drawn.shape:
-            raise ValueLookupError(
-                f"The site {name!r} at {caller()} has shape {tuple(drawn.shape)} here, but its given value "
-                f"has shape {tuple(value.shape)}."
-            )
-        return value
+    def _given_value(self, msg: Any, drawn: torch.Tensor) -> torch.Tensor | None:
+        """The given value of a site; None if it is drawn, where the wishes allow it."""
+        name = msg["name"]
+        if name not in self.wishes.given:
+            return self.wishes.check_present(name, in_plate=in_plate(msg))
+        value = torch.as_tensor(np.array(self.wishes.given[name]))
+        if not self.wishes.fits(name, tuple(value.shape), tuple(drawn.shape), in_plate=in_plate(msg)):
+            return None
+        if self.wishes.supported and not is_inside(msg, value):
+            raise OutsideSupport
+        return value.to(drawn.dtype)
 
     def _pin(self, name: str, value: torch.Tensor) -> torch.Tensor:
         if name in self.forced:
@@ -195,10 +190,9 @@ def _unobserve(msg: Any) -> None:
     shape = fn.shape() if msg["value"] is None else tuple(torch.as_tensor(msg["value"]).shape)
     if shape != fn.shape():
         # Values broadcast against their distribution; simulate as many as were observed.
-        event = len(fn.event_shape)
-        msg["fn"] = fn.expand(torch.broadcast_shapes(shape[: len(shape) - event], fn.batch_shape))
+        msg["fn"] = fn.expand(observed_batch(msg["name"], shape, fn.batch_shape, fn.event_shape))
     msg["value"], msg["is_observed"] = None, False
-    msg["infer"] = {**msg["infer"], "_pathmix_simulated": True}
+    msg["infer"] = {**msg["infer"], SIMULATED: True}
 
 
 def _as_engine(values: np.ndarray) -> np.ndarray:

@@ -33,6 +33,11 @@ def is_discrete(msg: Any) -> bool:
     return bool(msg["fn"].support.is_discrete)
 
 
+def in_plate(msg: Any) -> bool:
+    """Whether a site belongs to the elements of a plate."""
+    return bool(msg["cond_indep_stack"])
+
+
 def marks_fixed(msg: Any) -> None:
     """A value that the program's own handlers put in place is not inferred, but has its density."""
     if msg["value"] is not None and not msg["is_observed"]:

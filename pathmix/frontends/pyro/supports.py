@@ -8,6 +8,9 @@ from numpyro.distributions import constraints as jax_constraints
 from pyro.distributions import constraints
 from torch.distributions.constraints import MixtureSameFamilyConstraint
 
+from pathmix.frontends.pyro.lowering.dtypes import as_numpy
+from pathmix.frontends.supports import inside
+
 Build = Callable[[Sequence[Any]], Any]
 # How to make the NumPyro constraint from its parameters, and the parameters in PyTorch.
 Support = tuple[Build, tuple[Any, ...]]
@@ -61,6 +64,19 @@ def read_support(support: Any) -> Support | None:
             (support.lower_bound, support.upper_bound),
         )
     return None
+
+
+def is_inside(msg: Any, value: torch.Tensor) -> bool:
+    """Whether a value lies in the support of its site, up to rounding."""
+    support = msg["fn"].support
+    if support.is_discrete:
+        return bool((support.check(value) & (value == value.floor()).all()).all())
+    readable = read_support(support)
+    if readable is None:
+        return True  # no guide is on such a site
+    build, parameters = readable
+    known = [as_numpy(p) if isinstance(p, torch.Tensor) else p for p in parameters]
+    return bool(inside(build(known), as_numpy(value)))
 
 
 def _is(bound: Any, value: float) -> bool:

@@ -1,0 +1,45 @@
+"""NumPyro's own `scan` and `cond`: wishes for sites inside them are followed as their functions run."""
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from numpyro.contrib.control_flow.scan import scan_wrapper
+
+from pathmix.frontends.numpyro.sites import is_latent, is_observation, unobserve
+from pathmix.frontends.wishes import Wishes
+
+
+def follow_wishes(msg: Any, wishes: Wishes, given: Mapping[str, jax.Array], key: jax.Array) -> None:
+    """Put values into sites inside, and take observations out: later ones may depend on them."""
+    length = _length(msg)
+
+    def value_of(site: Any) -> jax.Array | None:
+        if site["type"] != "sample":
+            return None
+        name, observed = site["name"], is_observation(site)
+        latent = is_latent(site) and site["value"] is None
+        if wishes.puts_in(name, latent=latent, observed=observed):
+            shape = (*length, *site["fn"].shape())
+            wishes.fits(name, given[name].shape, shape, in_plate=False)
+            return given[name]
+        if wishes.simulates(name, observed=observed):
+            unobserve(site)
+            if site["kwargs"].get("rng_key") is None:
+                step = site["infer"].get("_scan_current_index", 0)
+                site["kwargs"]["rng_key"] = jax.random.fold_in(
+                    jax.random.fold_in(key, zlib.crc32(name.encode())), step
+                )
+        return None
+
+    msg["kwargs"]["substitute_stack"].append(("substitute", value_of))
+
+
+def _length(msg: Any) -> tuple[int, ...]:
+    """The axis that a scan adds to its sites."""
+    if msg["fn"] is not scan_wrapper:
+        return ()
+    _, _, xs, length, _ = msg["args"]
+    return (jnp.shape(jax.tree.leaves(xs)[0])[0] if length is None else length,)
