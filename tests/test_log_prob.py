@@ -1,0 +1,260 @@
+"""The density of a posterior: zero off every support and off the known paths, in both libraries."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pdist
+import pytest
+import torch
+from numpyro.distributions import biject_to
+from scipy import stats
+
+import pathmix
+import pathmix.baselines
+from pathmix.errors import RunawayProgramError, ValueLookupError
+from tests.test_supports import DISTRIBUTIONS
+
+QUICK = {
+    "discovery": pathmix.PriorDiscovery(60),
+    "allocation": pathmix.Uniform(budget=20),
+    "progress": False,
+}
+EYE = np.eye(3)
+UPPER = EYE + np.triu(np.ones((3, 3)), 1)
+ASYMMETRIC = EYE + 0.1 * np.triu(np.ones((3, 3)), 1)
+INDEFINITE = np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]])
+SIMPLICES = [[0.2, 0.3, 0.6], [0.2, 0.3, 0.49999], [-0.1, 0.5, 0.6], [0.0, 0.0, 0.0], [1.2, -0.1, -0.1]]
+ANYWHERE = [np.nan, np.inf, -np.inf]
+
+# Points off each support, whichever element they change.
+OUTSIDE = {
+    "real": ANYWHERE,
+    "real vector": [[np.nan, 0, 0], [0, np.inf, 0]],
+    "batch": [np.array([[0, 0, 0], [0, 0, value]]) for value in ANYWHERE],
+    "event": [[1, 1, 1, -0.1], [np.nan, 1, 1, 1], [1, np.inf, 1, 1]],
+    "positive": [-1.0, -1e-7, *ANYWHERE],
+    "interval": [-1.1, 3.1, 3.001, *ANYWHERE],
+    "unit interval": [-0.1, 1.1, 1 + 1e-7, *ANYWHERE],
+    "circular": [4.0, -3.2, *ANYWHERE],
+    "greater than": [1.9, -3.0, *ANYWHERE],
+    "less than": [1.1, *ANYWHERE],
+    "two-sided": [-1.1, 2.1, *ANYWHERE],
+    "simplex": SIMPLICES,
+    "batched simplex": [[[0.2, 0.3, 0.5], row] for row in SIMPLICES],
+    "ordered": [[0.0, -1.0, 1.0], [1.0, 2.0, 1.5], [0.0, 1.0, np.nan], [0.0, 1.0, np.inf]],
+    "correlation": [INDEFINITE, UPPER, 2 * EYE, -EYE, ASYMMETRIC, np.full((3, 3), np.nan)],
+    "correlation factor": [UPPER, 2 * EYE, -EYE, 0.9 * EYE, np.tril(np.ones((3, 3)))],
+    "covariance": [INDEFINITE, UPPER, -EYE, np.zeros((3, 3)), ASYMMETRIC, np.diag([1.0, np.inf, 1.0])],
+    "covariance factor": [UPPER, -EYE, np.diag([1.0, 1.0, -1.0]), np.diag([1.0, np.nan, 1.0])],
+    "zero sum": [[1.0, 0.0, 0.0, 0.0], [0.5, 0.5, -0.5, -0.49], [np.nan] * 4],
+    "improper scale": [-0.5, *ANYWHERE],
+}
+
+PYRO = {
+    "real": pdist.Normal(0.0, 1.0),
+    "real vector": pdist.MultivariateNormal(torch.zeros(3), torch.eye(3)),
+    "batch": pdist.Normal(0.0, 1.0).expand([2, 3]),
+    "event": pdist.Gamma(2.0, 1.0).expand([4]).to_event(1),
+    "positive": pdist.LogNormal(0.0, 1.0),
+    "interval": pdist.Uniform(-1.0, 3.0),
+    "unit interval": pdist.Beta(2.0, 2.0),
+    "greater than": pdist.Pareto(torch.tensor(2.0), torch.tensor(3.0)),
+    "simplex": pdist.Dirichlet(torch.ones(3)),
+    "batched simplex": pdist.Dirichlet(torch.ones(3)).expand([2]),
+    "ordered": pdist.TransformedDistribution(
+        pdist.Normal(0.0, 1.0).expand([3]).to_event(1), pdist.transforms.OrderedTransform()
+    ),
+    "correlation factor": pdist.LKJCholesky(3, 1.0),
+    "covariance": pdist.Wishart(torch.tensor(5.0), torch.eye(3)),
+    "improper scale": pdist.HalfCauchy(1.0),
+}
+
+
+def fit(model, *args, **options):
+    return pathmix.SDVI(model, **{**QUICK, **options}).run(0, *args)
+
+
+def numpyro_model(name):
+    return lambda: numpyro.sample("x", DISTRIBUTIONS[name])
+
+
+def pyro_model(name):
+    return lambda: pyro.sample("x", PYRO[name])
+
+
+MODELS = [(numpyro_model, name) for name in DISTRIBUTIONS] + [(pyro_model, name) for name in PYRO]
+
+
+@pytest.mark.filterwarnings("ignore:Singular sample detected")  # of PyTorch's Wishart
+@pytest.mark.parametrize(("make", "name"), MODELS)
+def test_on_and_off_every_support(make, name):
+    posterior = fit(make(name))
+    draws, params = posterior.sample(0, 6)["x"].data, posterior.paths[0].guide.params
+    with jax.enable_x64(True), numpyro.validation_enabled(False):
+        bijection = biject_to(DISTRIBUTIONS[name].support)
+        for x in draws:
+            u = bijection.inv(jnp.asarray(x))
+            log_det = jnp.sum(bijection.log_abs_det_jacobian(u, jnp.asarray(x)))
+            normals = stats.norm.logpdf(np.ravel(u), params.loc, np.exp(params.log_scale))
+            wanted = float(normals.sum() - log_det)
+            assert posterior.log_prob({"x": x}) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+    for x in OUTSIDE[name]:
+        assert posterior.log_prob({"x": np.asarray(x, float)}) == -np.inf, x
+    with pytest.raises(ValueLookupError, match=r"'x' at test_log_prob.py:\d+ has shape .* has shape \(2, 2, 2\)"):
+        posterior.log_prob({"x": np.zeros((2, 2, 2))})
+
+
+@pytest.mark.parametrize("make", [numpyro_model, pyro_model])
+def test_rounding_is_no_reason_to_be_outside(make):
+    posterior = fit(make("simplex"))
+    centre = np.array([0.2, 0.3, 0.5])
+    wanted = posterior.log_prob({"x": centre})
+    assert np.isfinite(wanted)
+    for x in (centre + 3e-7, centre - 3e-7, centre.astype(np.float32), torch.tensor(centre).float()):
+        assert posterior.log_prob({"x": x}) == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["simplex", "correlation factor", "covariance", "zero sum", "ordered"])
+def test_draws_in_single_precision_are_inside(name):
+    posterior = fit(numpyro_model(name), precision="float32")
+    draws = posterior.sample(0, 10)["x"]
+    assert np.all(np.isfinite([posterior.log_prob({"x": x}) for x in draws.data]))
+    assert posterior.log_prob({"x": np.asarray(OUTSIDE[name][0])}) == -np.inf
+
+
+def test_a_long_simplex_in_single_precision():
+    posterior = fit(lambda: numpyro.sample("x", dist.Dirichlet(jnp.ones(200))), precision="float32")
+    assert np.all(np.isfinite([posterior.log_prob({"x": x}) for x in posterior.sample(0, 10)["x"].data]))
+
+
+def test_supports_that_depend_on_other_sites():
+    def numpyro_program(y):
+        top = numpyro.sample("top", dist.Uniform(1, 3))
+        x = numpyro.sample("x", dist.Uniform(0, top))
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    def pyro_program(y):
+        top = pyro.sample("top", pdist.Uniform(1.0, 3.0))
+        x = pyro.sample("x", pdist.Uniform(0.0, top))
+        pyro.sample("y", pdist.Normal(x, 1.0), obs=y)
+
+    for posterior in (fit(numpyro_program, 0.5), fit(pyro_program, torch.tensor(0.5))):
+        assert np.isfinite(posterior.log_prob({"top": 2.5, "x": 2.4}))
+        assert posterior.log_prob({"top": 2.3, "x": 2.4}) == -np.inf
+        assert posterior.log_prob({"top": 0.5, "x": 0.4}) == -np.inf
+
+
+# A distribution with whole values, one of them, and some that it does not have.
+WHOLE = {
+    "bernoulli": (dist.Bernoulli(0.5), pdist.Bernoulli(0.5), 1, [0.5, 1.5, 2, -1, np.nan, np.inf]),
+    "categorical": (
+        dist.Categorical(jnp.ones(3) / 3),
+        pdist.Categorical(torch.ones(3)),
+        2,
+        [1.5, 3, -1, 2.0000001, np.nan],
+    ),
+    "poisson": (dist.Poisson(1.0), pdist.Poisson(1.0), 1, [0.5, -1, np.nan, np.inf]),
+    "binomial": (dist.Binomial(3, 0.5), pdist.Binomial(3, 0.5), 2, [2.5, 4, -1, np.nan]),
+    "geometric": (dist.GeometricProbs(0.5), pdist.Geometric(0.5), 0, [0.1, -1, -np.inf]),
+    "multinomial": (
+        dist.Multinomial(2, jnp.ones(2) / 2),
+        pdist.Multinomial(2, torch.ones(2)),
+        [1, 1],
+        [[0.5, 1.5], [1, 2], [-1, 3]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("library", ["numpyro", "pyro"])
+def test_discrete_sites(library, name):
+    jax_prior, torch_prior, inside, outside = WHOLE[name]
+
+    def numpyro_program():
+        k = int(jnp.ravel(numpyro.sample("k", jax_prior))[0])
+        numpyro.sample(f"z_{k}", dist.Normal(0, 1))
+
+    def pyro_program():
+        k = int(pyro.sample("k", torch_prior).reshape(-1)[0])
+        pyro.sample(f"z_{k}", pdist.Normal(0.0, 1.0))
+
+    posterior = fit(numpyro_program if library == "numpyro" else pyro_program)
+    z = f"z_{int(np.ravel(inside)[0])}"
+    path = next(p for p in posterior.paths if np.all(np.asarray(p.pinned["k"]) == inside))
+    loc, scale = path.guide.params.loc[0], np.exp(path.guide.params.log_scale[0])
+    wanted = np.log(path.weight) + stats.norm.logpdf(0.3, loc, scale)
+    for k in (inside, np.asarray(inside, float), torch.tensor(inside)):
+        assert posterior.log_prob({"k": k, z: 0.3}) == pytest.approx(wanted, rel=1e-9)
+    for k in outside:
+        assert posterior.log_prob({"k": np.asarray(k), z: 0.3}) == -np.inf, k
+
+
+def branching(sample, normal, gamma, y):
+    """A program that fails, in its own way, off the values that it was written for."""
+    x = sample("x", normal(0.0, 1.0))
+    if x > 8:
+        raise ZeroDivisionError("not so far")
+    if x > 7:
+        sample("unseen", normal(0.0, 1.0))
+    assert x > -8
+    if x > 6:
+        sample("x", normal(0.0, 1.0))  # twice
+    scale = sample("scale", gamma(2.0, 2.0))
+    sample("y", normal(x, scale), obs=y)
+
+
+@pytest.mark.parametrize("library", ["numpyro", "pyro"])
+def test_an_unknown_path_has_no_density_whatever_happens_there(library):
+    if library == "numpyro":
+        posterior = fit(lambda y: branching(numpyro.sample, dist.Normal, dist.Gamma, y), 0.5)
+    else:
+        posterior = fit(lambda y: branching(pyro.sample, pdist.Normal, pdist.Gamma, y), torch.tensor(0.5))
+    assert np.isfinite(posterior.log_prob({"x": 0.2, "scale": 1.0}))
+    for x in (9.0, -9.0, 6.5):
+        assert posterior.log_prob({"x": x, "scale": 1.0}) == -np.inf
+    assert posterior.log_prob({"x": 7.5, "scale": 1.0, "unseen": 0.0}) == -np.inf
+    # What is missing from the values, or too much, is still said.
+    with pytest.raises(ValueLookupError, match="lack the site 'unseen'"):
+        posterior.log_prob({"x": 7.5, "scale": 1.0})
+    with pytest.raises(ValueLookupError, match="does not draw 'other'"):
+        posterior.log_prob({"x": 0.2, "scale": 1.0, "other": 0.0})
+    with pytest.raises(ValueLookupError, match="'x' is not a number"):
+        posterior.log_prob({"x": "0.2", "scale": 1.0})
+    with pytest.raises(ValueLookupError, match="'x' is not a number"):
+        posterior.log_prob({"x": None, "scale": 1.0})
+
+
+def test_a_run_without_end_is_said():
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        while x > 8:
+            numpyro.deterministic(f"d{len(seen)}", x)
+            seen.append(0)
+
+    seen = []
+    posterior = fit(model, discovery=pathmix.PriorDiscovery(20, max_sites=50))
+    with pytest.raises(RunawayProgramError):
+        posterior.log_prob({"x": 9.0})
+
+
+def test_tensors_that_want_gradients():
+    posterior = fit(pyro_model("real"))
+    x = torch.tensor(0.5, requires_grad=True)
+    assert posterior.log_prob({"x": x}) == posterior.log_prob({"x": 0.5})
+
+
+@pytest.mark.parametrize("method", [pathmix.baselines.DCC, pathmix.baselines.BBVI, pathmix.baselines.AutoGuide])
+def test_every_method(method):
+    options = {"iterations": 4} if method is pathmix.baselines.DCC else {"steps": 5, "elbo_samples": 50}
+
+    def model(y):
+        weights = numpyro.sample("w", dist.Dirichlet(jnp.ones(3)))
+        numpyro.sample("y", dist.Normal(weights[0], 1), obs=y)
+
+    posterior = method(model, discovery=pathmix.PriorDiscovery(60), progress=False, **options).run(0, 0.5)
+    assert np.isfinite(posterior.log_prob({"w": [0.2, 0.3, 0.5]}))
+    for row in SIMPLICES:
+        assert posterior.log_prob({"w": row}) == -np.inf
