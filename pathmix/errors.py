@@ -72,5 +72,9 @@ class RejectionError(PathmixError):
     """A truncated guide gave too few draws inside its region."""
 
 
+class SurroundingsError(PathmixError, RuntimeError):
+    """A call was made where it cannot work: under a transformation, inside a handler, or after a fork."""
+
+
 class PathmixWarning(UserWarning):
     """Base of all pathmix warnings."""

@@ -32,7 +32,7 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
         for execution in program.frontend.explore(program, Seed.of(0), wanted, wishes=wishes):
             make = partial(_make, program, execution)
             done = rows[execution.followed & wanted]
-            values = [latent[name] for name in execution.path.addresses]
+            values = [latent[name].astype(execution.values[name].dtype) for name in execution.path.addresses]
             for first in range(0, len(done), _ROWS):
                 block = done[np.arange(first, first + _ROWS) % len(done)]
                 columns = [jnp.asarray(column[block]) for column in values]

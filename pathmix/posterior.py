@@ -21,9 +21,11 @@ from pathmix.predictions import simulate
 from pathmix.program import Program
 from pathmix.seeds import Seed
 from pathmix.status import Status
+from pathmix.surroundings import check_surroundings
 from pathmix.table import table
 from pathmix.training.estimators import Estimator
 from pathmix.weights import global_elbo, logsumexp
+
 
 @dataclass(frozen=True)
 class FittedGuide:
@@ -128,6 +130,7 @@ class Posterior:
 
     def sample(self, seed: int | jax.Array, count: int) -> Draws:
         """Draws from the mixture: latent and deterministic sites, masked where a path lacks one."""
+        check_surroundings("posterior.sample", (seed, count), runs_program=False)
         with engine_scope(self._precision):
             path, pieces = self._sample(Seed.of(seed), count)
             return merge(pieces, path)
@@ -139,6 +142,7 @@ class Posterior:
         make the program draw and a draw does not have, or has with another shape, is an error; see
         `with_fresh_plates`.
         """
+        check_surroundings("posterior.predict", (seed, args, kwargs))
         with engine_scope(self._precision):
             root = Seed.of(seed)
             path, pieces = self._sample(root.child(0), count)
@@ -164,12 +168,10 @@ class Posterior:
         return replace(self, _fresh_plates=True)
 
     def _open_sites(self, position: int) -> frozenset[str]:
-        """Sites that a draw of a path leaves to be simulated, also where new arguments leave them unobserved.
-
-        A name that some path draws is data only on the paths that observe it.
-        """
+        """Sites that are simulated for draws of a path, also where new arguments leave them unobserved."""
         observed = {name for component in self._components for name in component.slp.observed}
         latent = {name for path in self.paths for name in path.addresses}
+        # A name that some path infers is data only on those that observe it.
         return frozenset(self._components[position].slp.observed) | (observed - latent)
 
     def log_likelihood(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -177,6 +179,7 @@ class Posterior:
 
         Its mean is the expected log predictive density; `logmeanexp` of it the log predictive density.
         """
+        check_surroundings("posterior.log_likelihood", (seed, args, kwargs))
         with engine_scope(self._precision):
             path, pieces = self._sample(Seed.of(seed), count)
             program = self._program.with_arguments(args, kwargs)
@@ -191,6 +194,7 @@ class Posterior:
 
         The path is found by running the program with these values.
         """
+        check_surroundings("posterior.log_prob", dict(values))
         given = {name: as_numbers(name, value) for name, value in values.items()}
         with engine_scope(self._precision):
             path = path_at(self._program, given)

@@ -11,7 +11,7 @@ _BATCH = 128  # of runs of the program
 
 
 def simulate(program: Program, wishes: Wishes, seed: Seed, rows: np.ndarray) -> list[Piece]:
-    """Observed sites for the draws in some rows of a result. New arguments may lead draws of one path apart."""
+    """Observed sites of draws in these rows of a result. New arguments may lead draws of one path apart."""
     pieces: list[Piece] = []
     for start in range(0, len(rows), _BATCH):
         # A batch that is not full is filled up by repetition: one batch size, compiled once.

@@ -6,13 +6,19 @@ import threading
 from tqdm import tqdm
 
 
+class _Bar(tqdm):
+    """Without the thread that tqdm keeps for bars that rarely move; it would outlive them."""
+
+    monitor_interval = 0
+
+
 class ProgressBar:
     """Phase, active paths, best path so far and its measure, and how much of the budget is spent."""
 
     def __init__(self, *, wanted: bool, measure: str = "ELBO") -> None:
         self._measure = measure
         visible = wanted and (sys.stderr.isatty() or "ipykernel" in sys.modules)
-        self._bar = tqdm(
+        self._bar = _Bar(
             total=0,
             disable=not visible,
             leave=False,

@@ -26,6 +26,7 @@ from pathmix.progress import ProgressBar
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
+from pathmix.surroundings import check_surroundings
 from pathmix.target import make_target
 from pathmix.training.estimators import Estimator
 from pathmix.training.executables import Executables
@@ -102,6 +103,7 @@ class SDVI:
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
+        check_surroundings("SDVI.run", (seed, args, kwargs))
         with (
             engine_scope(self.precision),
             ProgressBar(wanted=self.progress) as progress,

@@ -13,7 +13,7 @@ from numpyro.distributions import biject_to
 from scipy import stats
 
 import pathmix
-import pathmix.baselines
+from pathmix.baselines import BBVI, DCC, AutoGuide
 from pathmix.errors import RunawayProgramError, ValueLookupError
 from tests.test_supports import DISTRIBUTIONS
 
@@ -103,7 +103,7 @@ def test_on_and_off_every_support(make, name):
             assert posterior.log_prob({"x": x}) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
     for x in OUTSIDE[name]:
         assert posterior.log_prob({"x": np.asarray(x, float)}) == -np.inf, x
-    with pytest.raises(ValueLookupError, match=r"'x' at test_log_prob.py:\d+ has shape .* has shape \(2, 2, 2\)"):
+    with pytest.raises(ValueLookupError, match=r"'x' at test_log_prob.py:\d+ has shape .* \(2, 2, 2\)"):
         posterior.log_prob({"x": np.zeros((2, 2, 2))})
 
 
@@ -246,9 +246,9 @@ def test_tensors_that_want_gradients():
     assert posterior.log_prob({"x": x}) == posterior.log_prob({"x": 0.5})
 
 
-@pytest.mark.parametrize("method", [pathmix.baselines.DCC, pathmix.baselines.BBVI, pathmix.baselines.AutoGuide])
+@pytest.mark.parametrize("method", [DCC, BBVI, AutoGuide])
 def test_every_method(method):
-    options = {"iterations": 4} if method is pathmix.baselines.DCC else {"steps": 5, "elbo_samples": 50}
+    options = {"iterations": 4} if method is DCC else {"steps": 5, "elbo_samples": 50}
 
     def model(y):
         weights = numpyro.sample("w", dist.Dirichlet(jnp.ones(3)))

@@ -139,9 +139,7 @@ def test_a_plate_that_a_pyro_program_loops_over():
         scale = pyro.sample("scale", pyro.distributions.Gamma(100.0, 100.0))
         for i in pyro.plate("items", count):
             effect = pyro.sample(f"effect_{i}", pyro.distributions.Normal(10.0 * (i + 1), scale))
-            pyro.sample(
-                f"y_{i}", pyro.distributions.Normal(effect, 0.1), obs=None if y is None else y[i]
-            )
+            pyro.sample(f"y_{i}", pyro.distributions.Normal(effect, 0.1), obs=None if y is None else y[i])
 
     posterior = fit(model, torch.tensor([10.5, 19.0]), 2)
     with pytest.raises(ValueLookupError, match=r"lack the site 'effect_2'.*with_fresh_plates"):

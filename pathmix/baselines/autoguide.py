@@ -23,6 +23,7 @@ from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
 from pathmix.progress import ProgressBar
 from pathmix.seeds import Seed
+from pathmix.surroundings import check_surroundings
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class AutoGuide:
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
+        check_surroundings("AutoGuide.run", (seed, args, kwargs))
         with engine_scope(self.precision), ProgressBar(wanted=self.progress) as progress:
             root = Seed.of(seed)
             program = bind(self.model, args, kwargs, self.discovery.limits)

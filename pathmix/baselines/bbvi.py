@@ -25,6 +25,7 @@ from pathmix.posterior import Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.progress import ProgressBar
 from pathmix.seeds import Seed
+from pathmix.surroundings import check_surroundings
 
 _FLOOR_SHARE = 0.01  # of the smallest density of a prior draw, as SDVI counts zero densities
 _DRAWS_AT_ONCE = 256
@@ -81,6 +82,7 @@ class BBVI:
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
+        check_surroundings("BBVI.run", (seed, args, kwargs))
         with engine_scope(self.precision), ProgressBar(wanted=self.progress) as progress:
             root = Seed.of(seed)
             program = bind(self.model, args, kwargs, self.discovery.limits)

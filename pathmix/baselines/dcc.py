@@ -29,6 +29,7 @@ from pathmix.progress import ProgressBar
 from pathmix.region import read_region
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
+from pathmix.surroundings import check_surroundings
 from pathmix.target import make_target
 from pathmix.training.executables import Executables
 from pathmix.training.noise import warm_up
@@ -83,6 +84,7 @@ class DCC:
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Sample the model, called with the given arguments. The same seed gives the same posterior."""
+        check_surroundings("DCC.run", (seed, args, kwargs))
         with (
             engine_scope(self.precision),
             ProgressBar(wanted=self.progress, measure="log Z") as progress,

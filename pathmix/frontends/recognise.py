@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from pathmix.frontends import numpyro as numpyro_frontend
 from pathmix.frontends.base import Frontend
 from pathmix.frontends.statements import loaded_libraries, one_program, watched
 from pathmix.program import Limits, Program
+from pathmix.undisturbed import undisturbed
 
 
 class _Recognised(BaseException):
@@ -33,7 +35,16 @@ def recognise(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     library = _first_statement(model, args, kwargs)
     if library is None and loaded_libraries() != loaded:  # the program imports its library by itself
         library = _first_statement(model, args, kwargs)
-    return cast(Frontend, numpyro_frontend if library != "pyro" else import_module("pathmix.frontends.pyro"))
+    return _pyro_frontend() if library == "pyro" else cast(Frontend, numpyro_frontend)
+
+
+@cache
+def _pyro_frontend() -> Frontend:
+    """Loaded when first needed, with what PyTorch loads when it first traces."""
+    with undisturbed():
+        frontend = import_module("pathmix.frontends.pyro")
+        frontend.prepare()
+    return cast(Frontend, frontend)
 
 
 def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:

@@ -17,6 +17,8 @@ _HANDLERS = {
     "pyro": ("pyro.poutine.messenger", "_process_message"),
 }
 
+_STACKS = {"numpyro": "numpyro.primitives", "pyro": "pyro.poutine.runtime"}
+
 # Each library keeps its handlers in one global stack, and we put handlers on both: only one thread
 # may run a program at a time.
 one_program = threading.RLock()
@@ -25,6 +27,17 @@ one_program = threading.RLock()
 def loaded_libraries() -> tuple[str, ...]:
     """A program can only use a library that is loaded."""
     return tuple(library for library in _HANDLERS if library in sys.modules)
+
+
+def active_handlers() -> str | None:
+    """The handlers of a library around the present call, in words; None if there are none."""
+    with one_program:  # in another thread, they may be ours
+        for library in loaded_libraries():
+            stack = import_module(_STACKS[library])._PYRO_STACK
+            if stack:
+                kinds = ", ".join(dict.fromkeys(type(handler).__name__ for handler in stack))
+                return f"handlers or plates of {library} ({kinds})"
+    return None
 
 
 @cache

@@ -34,7 +34,7 @@ def is_discrete(msg: Any) -> bool:
 
 
 def in_plate(msg: Any) -> bool:
-    """Whether a site belongs to the elements of a plate. A scan, whose steps depend on each other, is none."""
+    """Whether a site belongs to the elements of a plate. A scan is none: its steps depend on each other."""
     return bool(msg["cond_indep_stack"]) and not msg.get("_control_flow_done")
 
 

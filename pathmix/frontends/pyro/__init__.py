@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import torch
 
 from pathmix.frontends.pyro.explore import explore as explore
+from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.guide import PyroGuide
 from pathmix.frontends.pyro.replay import replay as replay
 
@@ -24,3 +25,8 @@ def adapt(arguments: Any) -> Any:
         return leaf.detach().to(dtype if usual else leaf.dtype, copy=True)
 
     return jax.tree.map(adapted, arguments)
+
+
+def prepare() -> None:
+    """Let PyTorch load its compiler, as it does when it first traces."""
+    flatten(lambda value: [value + 1], [torch.zeros(())])
