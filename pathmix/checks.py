@@ -16,17 +16,6 @@ def check_positive_number(what: str, value: Any) -> None:
         raise OptionError(f"{what} must be a positive number, not {value!r}.")
 
 
-def check_method(options: Any) -> None:
-    """What every method of inference has: a model, a discovery, a precision and a progress bar."""
-    if not callable(options.model):
-        raise OptionError(f"The model must be callable, not {options.model!r}.")
-    if isinstance(options.discovery, type) or not hasattr(options.discovery, "discover"):
-        raise OptionError(f"discovery must be an object like the default one, not {options.discovery!r}.")
-    check_choice("precision", options.precision, ("float64", "float32"))
-    if not isinstance(options.progress, bool):
-        raise OptionError(f"progress must be True or False, not {options.progress!r}.")
-
-
 def check_choice(what: str, value: Any, choices: tuple[str, ...]) -> None:
     if value not in choices:
         listed = ", ".join(map(repr, choices))

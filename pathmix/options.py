@@ -1,13 +1,18 @@
-"""Checks of SDVI's options, made at construction: a run never fails halfway for a typing error."""
+"""Checks of a method's options, made at construction: a run never fails halfway for a typing error."""
 
-from typing import TYPE_CHECKING
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import optax
 from numpyro.infer.autoguide import AutoGuide
 
-from pathmix.checks import check_choice, check_method, check_positive_int
+from pathmix.allocation import Allocation
+from pathmix.checks import check_choice, check_positive_int
+from pathmix.discovery import Discovery
 from pathmix.errors import OptionError
 from pathmix.guides import FullRank, Guide, LowRank, MeanField
+from pathmix.members import check_members, missing_members
+from pathmix.program import Limits
 from pathmix.training.starts import Starts
 
 if TYPE_CHECKING:
@@ -18,27 +23,11 @@ NAMED_GUIDES: dict[str, Guide] = {"meanfield": MeanField(), "fullrank": FullRank
 
 def check_options(options: "SDVI") -> None:
     check_method(options)
-    if isinstance(options.guide, str):
-        check_choice("guide", options.guide, tuple(NAMED_GUIDES))
-    elif isinstance(options.guide, AutoGuide):
-        raise OptionError(
-            "NumPyro's autoguides belong to one whole model; pathmix makes a guide for every path. "
-            f"guide takes {', '.join(map(repr, NAMED_GUIDES))}, a Guide, or a callable slp -> Guide."
-        )
-    elif isinstance(options.guide, type) or not (isinstance(options.guide, Guide) or callable(options.guide)):
-        raise OptionError(f"guide must be a name, a Guide instance or a callable, not {options.guide!r}.")
-    elif isinstance(options.guide, Guide):
-        try:
-            hash(options.guide)
-        except TypeError:
-            raise OptionError(
-                f"The guide {options.guide!r} is not hashable; make it a frozen dataclass."
-            ) from None
-    allocation = options.allocation
-    if isinstance(allocation, type) or not hasattr(allocation, "survivors"):
-        raise OptionError(f"allocation must be an object like the default one, not {allocation!r}.")
-    if not isinstance(options.optimizer, optax.GradientTransformation):
-        raise OptionError(f"optimizer must be an optax optimiser, not {options.optimizer!r}.")
+    _check_guide_option(options.guide)
+    example = f"pathmix.SuccessiveHalving(budget={_number(options.allocation, 100_000)})"
+    check_members("allocation", options.allocation, Allocation, example)
+    check_positive_int("The budget of the allocation", options.allocation.budget)
+    check_optimizer(options.optimizer)
     check_positive_int("particles", options.particles)
     check_positive_int("elbo_samples", options.elbo_samples)
     if not isinstance(options.starts, Starts):
@@ -52,3 +41,55 @@ def check_options(options: "SDVI") -> None:
         raise OptionError(f"boxes must be True or False, not {options.boxes!r}.")
     if options.threads is not None:
         check_positive_int("threads", options.threads)
+
+
+def check_method(options: Any) -> None:
+    """What every method of inference has: a model, a discovery, a precision and a progress bar."""
+    if not callable(options.model):
+        raise OptionError(f"The model must be callable, not {options.model!r}.")
+    example = f"pathmix.PriorDiscovery({_number(options.discovery, 1_000)})"
+    check_members("discovery", options.discovery, Discovery, example)
+    if not isinstance(options.discovery.limits, Limits):
+        raise OptionError(f"The limits of the discovery must be Limits, not {options.discovery.limits!r}.")
+    check_choice("precision", options.precision, ("float64", "float32"))
+    if not isinstance(options.progress, bool):
+        raise OptionError(f"progress must be True or False, not {options.progress!r}.")
+
+
+def check_optimizer(optimizer: Any) -> None:
+    lacking = [name for name in ("init", "update") if not callable(getattr(optimizer, name, None))]
+    if lacking or not isinstance(optimizer, optax.GradientTransformation):
+        what = f": it lacks {', '.join(lacking)}" if lacking else ""
+        raise OptionError(
+            f"optimizer must be an optax optimiser, such as optax.adam(0.01), not {optimizer!r}{what}."
+        )
+
+
+def check_guide(what: str, guide: Any) -> None:
+    """A guide that a path can be given."""
+    if lacking := missing_members(guide, Guide):
+        raise OptionError(f"{what} {guide!r}, which is not a Guide: it lacks {', '.join(lacking)}.")
+    try:
+        hash(guide)
+    except TypeError:
+        raise OptionError(f"{what} {guide!r}, which is not hashable; make it a frozen dataclass.") from None
+
+
+def _check_guide_option(guide: Any) -> None:
+    if isinstance(guide, str):
+        check_choice("guide", guide, tuple(NAMED_GUIDES))
+    elif isinstance(guide, AutoGuide):
+        raise OptionError(
+            "NumPyro's autoguides belong to one whole model; pathmix makes a guide for every path. "
+            f"guide takes {', '.join(map(repr, NAMED_GUIDES))}, a Guide, or a callable slp -> Guide."
+        )
+    elif isinstance(guide, type):
+        raise OptionError(f"guide must be a name, a Guide instance or a callable, not the class {guide!r}.")
+    elif not callable(guide) or not missing_members(guide, Guide):
+        check_guide("guide must be a name, a Guide instance or a callable slp -> Guide, not", guide)
+
+
+def _number(given: Any, default: int) -> str:
+    """For an example: the number that was given in the place of an object."""
+    usable = isinstance(given, Integral) and not isinstance(given, bool) and given > 0
+    return f"{given if usable else default:_}"

@@ -11,14 +11,13 @@ import optax
 from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.components import TruncatedGuide
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
-from pathmix.errors import OptionError
 from pathmix.executors.guarded import guarded
 from pathmix.executors.threads import Threads
 from pathmix.frontends.recognise import bind
 from pathmix.guides import Guide, MeanField
 from pathmix.labels import label, unique
 from pathmix.notes import common_notes
-from pathmix.options import NAMED_GUIDES, check_options
+from pathmix.options import NAMED_GUIDES, check_guide, check_options
 from pathmix.posterior import DiscoveryReport, FittedGuide, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
@@ -165,11 +164,7 @@ class SDVI:
         if isinstance(self.guide, Guide):
             return self.guide
         chosen = self.guide(slp)
-        if not isinstance(chosen, Guide):
-            raise OptionError(
-                f"guide= was called for a path and gave {chosen!r}, which is not a Guide: it needs "
-                "noise_size, init, sample and log_prob."
-            )
+        check_guide("guide= was called for a path and gave", chosen)
         return chosen
 
     def _combine(

@@ -13,11 +13,12 @@ from pathmix.baselines.automatic import Automatic, no_discrete_site
 from pathmix.baselines.book import Book
 from pathmix.baselines.global_guide import Training, posterior_of
 from pathmix.baselines.known_path import KnownPath
-from pathmix.checks import check_method, check_positive_int, check_positive_number
+from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends import numpyro as numpyro_frontend
 from pathmix.frontends.recognise import bind
+from pathmix.options import check_method
 from pathmix.posterior import Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program

@@ -16,11 +16,11 @@ from pathmix.baselines.finder import Claim, Finder, addresses_met
 from pathmix.baselines.global_guide import PathDraws, Training, joined, posterior_of
 from pathmix.baselines.initialise import PriorDraws
 from pathmix.baselines.known_path import KnownPath
-from pathmix.checks import check_method, check_positive_int
+from pathmix.checks import check_positive_int
 from pathmix.components import Values
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery
-from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
+from pathmix.options import check_method, check_optimizer
 from pathmix.posterior import Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.progress import ProgressBar
@@ -77,8 +77,7 @@ class BBVI:
         check_method(self)
         for name in ("steps", "particles", "cap", "elbo_samples"):
             check_positive_int(name, getattr(self, name))
-        if not isinstance(self.optimizer, optax.GradientTransformation):
-            raise OptionError(f"optimizer must be an optax optimiser, not {self.optimizer!r}.")
+        check_optimizer(self.optimizer)
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""

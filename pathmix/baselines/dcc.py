@@ -13,7 +13,7 @@ from pathmix.baselines.kernels import NUTS, Kernel
 from pathmix.baselines.sampling.chains import ChainOptions, PathChains
 from pathmix.baselines.sampling.confidence import next_path
 from pathmix.baselines.sampling.verdict import uncertain, verdict
-from pathmix.checks import check_method, check_positive_int
+from pathmix.checks import check_positive_int
 from pathmix.components import WeightedDraws
 from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
 from pathmix.errors import OptionError
@@ -21,7 +21,9 @@ from pathmix.executors.guarded import guarded
 from pathmix.executors.threads import Threads
 from pathmix.frontends.recognise import bind
 from pathmix.labels import label, unique
+from pathmix.members import check_members
 from pathmix.notes import common_notes
+from pathmix.options import check_method
 from pathmix.posterior import DiscoveryReport, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
@@ -221,10 +223,13 @@ def _notes(
 
 def _check(options: DCC) -> None:
     check_method(options)
-    if isinstance(options.kernel, type) or not isinstance(options.kernel, Kernel):
+    check_members("kernel", options.kernel, Kernel, "NUTS() or RandomWalk()")
+    try:
+        hash(options.kernel)
+    except TypeError:
         raise OptionError(
-            f"kernel must be NUTS(...), RandomWalk(...) or another Kernel, not {options.kernel!r}."
-        )
+            f"The kernel {options.kernel!r} is not hashable; make it a frozen dataclass."
+        ) from None
     for name in ("iterations", "chains", "samples", "proposals"):
         check_positive_int(name, getattr(options, name))
     if options.threads is not None:

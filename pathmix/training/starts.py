@@ -38,8 +38,11 @@ class Starts:
     def __post_init__(self) -> None:
         check_positive_int("Starts(count=...)", self.count)
         check_positive_number("Starts(screening=...)", self.screening)
-        if not 0 < self.share < 1:
+        check_positive_number("Starts(share=...)", self.share)
+        if not self.share < 1:
             raise OptionError(f"Starts(share=...) must be between 0 and 1, not {self.share!r}.")
+        if not isinstance(self.borrow, bool):
+            raise OptionError(f"Starts(borrow=...) must be True or False, not {self.borrow!r}.")
 
     @property
     def third(self) -> int:
