@@ -12,7 +12,7 @@ class Limits:
     """What one forward run may do before it counts as a runaway."""
 
     max_sites: int = 10_000
-    max_seconds: float = 60.0
+    max_seconds: float = 60.0  # of processor time, without compilation
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,6 @@ def test_paths_with_factorisations_train_side_by_side():
     results = []
     thread = threading.Thread(target=fit, daemon=True)
     thread.start()
-    thread.join(timeout=180)
+    thread.join(timeout=600)  # only a hang takes so long
     assert results, "training hangs"
     assert all(path.status.usable for path in results[0].paths)

@@ -3,7 +3,7 @@
 import os
 import signal
 import threading
-import time
+from collections import Counter
 
 import jax
 import jax.core
@@ -16,6 +16,7 @@ import threadpoolctl
 
 import pathmix
 from pathmix.precision import engine_scope
+from pathmix.progress import ProgressBar
 from tests import exact
 from tests.zoo import programs
 
@@ -78,12 +79,17 @@ def test_blas_threads_come_back_after_overlapping_scopes():
 def test_background_compilation_changes_nothing():
     """A guide that is slow to start, so that the warm-up ends after the real start."""
 
-    class Slow(pathmix.MeanField):
-        def init(self, draws):
-            time.sleep(1.5 if len(draws) < 1_000 else 0.0)
-            return super().init(draws)
-
     def run(threads):
+        begun = threading.Event()
+
+        class Slow(pathmix.MeanField):
+            def init(self, draws):
+                if len(draws) >= 1_000:
+                    begun.set()
+                elif threads > 1:  # one thread does one thing after another
+                    assert begun.wait(timeout=600)
+                return super().init(draws)
+
         return exact.fit(programs.one_path, 0.5, budget=200, guide=Slow(), threads=threads)
 
     one, two = run(1), run(2)
@@ -132,22 +138,24 @@ def test_progress_tells_phase_paths_and_best(monkeypatch, capfd):
     assert "best: x >= 0 (ELBO -2.5" in shown
 
 
-def test_an_interrupt_keeps_the_work():
+def test_an_interrupt_keeps_the_work(monkeypatch):
     """Ctrl-C ends training early; guides and weights reached by then are returned."""
+    done, lock, sent = Counter(), threading.Lock(), []
 
-    def interrupt():
-        time.sleep(6)
-        os.kill(os.getpid(), signal.SIGINT)
+    def interrupting(bar, iterations, label, elbo):
+        with lock:
+            done[label] += iterations
+            if not sent and len(done) == 2 and min(done.values()) >= 10_000:
+                sent.append(signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)
 
+    monkeypatch.setattr(ProgressBar, "advance", interrupting)
     # A shell starts background jobs with this signal ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    killer = threading.Thread(target=interrupt)
-    killer.start()
     try:
-        posterior = exact.fit(programs.two_branches, 2.0, budget=10**9)
+        posterior = exact.fit(programs.two_branches, 2.0, budget=10**9, threads=2)
     finally:
-        killer.join()
         signal.signal(signal.SIGINT, before)
-    assert 0 < posterior.paths[0].steps < 5 * 10**8
+    assert 10_000 <= posterior.paths[0].steps < 5 * 10**8
     assert posterior.interrupted and "interrupted" in str(posterior)
     assert posterior.weights["x >= 0"] == pytest.approx(0.917, abs=0.05)

@@ -1,8 +1,7 @@
 """The sites of one run so far, and the limits on it."""
 
-import time
-
 from pathmix.errors import DuplicateSiteError, ProgramError, RunawayProgramError
+from pathmix.frontends.owntime import OwnTime
 from pathmix.frontends.source import Place, Source, calling_place
 from pathmix.program import Limits
 
@@ -13,7 +12,7 @@ class SiteLog:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.places: dict[str, Place] = {}
-        self.started = time.monotonic()
+        self.own_time = OwnTime()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -40,11 +39,11 @@ class SiteLog:
                 f"One run drew more than max_sites={self.limits.max_sites} sites{self._last()}. "
                 "Does the program end? If so, raise max_sites in the discovery."
             )
-        elapsed = time.monotonic() - self.started
+        elapsed = self.own_time.seconds()
         if elapsed > self.limits.max_seconds:
             raise RunawayProgramError(
-                f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s and "
-                f"{len(self)} sites so far{self._last()}. "
+                f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s of "
+                f"processor time, without compilation, and {len(self)} sites so far{self._last()}. "
                 "Does the program end? If so, raise max_seconds in the discovery."
             )
 

@@ -57,7 +57,7 @@ def record(
         with recorder:
             program()
 
-    with frontend_scope(), only("numpyro"), routed(recorder):
+    with frontend_scope(), only("numpyro"), routed(recorder), recorder.log.own_time:
         try:
             jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in wishes.given.items()})
         except RecursionError as error:

@@ -51,7 +51,7 @@ class LeftPath(BaseException):
 def record(program: Program, word: int, wishes: Wishes, follow: Path | None = None) -> Run:
     """Run the program once. With `follow`, discrete sites are forced to the values of that path."""
     recorder = _Recorder(program, word, wishes, follow)
-    with only("pyro"), subsampling(whole), recorder.lookups, recorder:
+    with only("pyro"), subsampling(whole), recorder.log.own_time, recorder.lookups, recorder:
         try:
             program()
         except RecursionError as error:
