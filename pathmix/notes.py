@@ -4,17 +4,29 @@ from collections.abc import Sequence
 
 from pathmix.discovery import Discovered
 from pathmix.frontends.source import raised_at
-from pathmix.posterior import FittedPath
+from pathmix.posterior import DiscoveryReport, FittedPath
 from pathmix.slp import StraightLineProgram
 from pathmix.warn import warn
 
+_NOTABLE_UNSEEN = 0.01
+
 
 def common_notes(
-    found: Discovered, slps: Sequence[StraightLineProgram], fitted: Sequence[FittedPath]
+    found: Discovered,
+    report: DiscoveryReport,
+    slps: Sequence[StraightLineProgram],
+    fitted: Sequence[FittedPath],
 ) -> list[str]:
     notes = []
     if found.dropped_mass > 0:
         notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
+    if report.unseen_bound > _NOTABLE_UNSEEN:
+        share = f"{report.unseen_bound:.1%}" if report.unseen_is_exact else f"Up to {report.unseen_bound:.1%}"
+        notes.append(
+            f"{share} of the prior mass is on paths that no prior run took; the posterior leaves them out, "
+            "even if the data favour them. More prior runs see more of them: "
+            f"discovery=pathmix.PriorDiscovery({10 * found.samples:_})."
+        )
     if params := sorted({name for slp in slps for name in slp.params}):
         notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
     notes += sorted({remark for slp in slps for remark in slp.facts.remarks})

@@ -91,5 +91,5 @@ def _check_guide_option(guide: Any) -> None:
 
 def _number(given: Any, default: int) -> str:
     """For an example: the number that was given in the place of an object."""
-    usable = isinstance(given, Integral) and not isinstance(given, bool) and given > 0
-    return f"{given if usable else default:_}"
+    usable = isinstance(given, Integral) and not isinstance(given, bool)
+    return f"{max(int(given), 1) if usable else default:_}"

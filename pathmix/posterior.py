@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from pathmix.components import Component
+from pathmix.discovery import Discovered
 from pathmix.draws import Draws, Piece, merge
 from pathmix.errors import PathmixError, ValueLookupError
 from pathmix.frontends.wishes import Wishes
@@ -49,7 +50,7 @@ class FittedPath:
     status: Status
     message: str
     region: str  # free, box or general
-    prior_mass: float
+    prior_mass: float  # its probability where that is known, else its share of the prior runs
     likelihood_evaluations: int  # one on a minibatch counts as one
     gradient: Estimator | None = None
     failure: Exception | None = None  # what ended the work on this path
@@ -72,8 +73,33 @@ class DiscoveryReport:
 
     samples: int
     runs: int
-    dropped_mass: float
+    dropped_mass: float  # of paths that were seen, and cut off by max_paths
     log_d_min: float  # the smallest log-density among prior draws
+    unseen_mass: float  # prior mass of the paths that were never seen: an estimate
+    unseen_bound: float  # what it is at most, with a confidence of 95%
+    unseen_is_exact: bool  # both are the mass itself: no continuous value decides anything
+
+    @staticmethod
+    def of(
+        found: Discovered, *, log_d_min: float, later_runs: int = 0, later_mass: float = 0.0
+    ) -> "DiscoveryReport":
+        """Of a discovery, after which a method may have found more paths by itself."""
+        return DiscoveryReport(
+            samples=found.samples,
+            runs=found.runs + later_runs,
+            dropped_mass=found.dropped_mass,
+            log_d_min=log_d_min,
+            unseen_mass=max(found.unseen_mass - later_mass, 0.0),
+            unseen_bound=max(found.unseen_bound - later_mass, 0.0),
+            unseen_is_exact=found.unseen_is_exact,
+        )
+
+    @property
+    def unseen(self) -> str:
+        """The unseen mass in a line."""
+        if not self.unseen_is_exact:
+            return f"Unseen: at most {_percent(self.unseen_bound)} of the prior mass (95%)"
+        return f"Unseen: {_percent(self.unseen_mass)} of the prior mass, exactly"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,9 +147,9 @@ class Posterior:
         reached = f"log evidence {self.log_evidence:.3f}"
         if not np.isnan(self.elbo):
             reached = f"global ELBO {self.elbo:.3f}"
-        lines = [f"Posterior over {count}, {reached}", "", table(self.paths)]
+        lines = [f"Posterior over {count}, {reached}", "", table(self.paths), "", self.discovery.unseen]
         if self.notes:
-            lines += ["", *(f"Note: {note}" for note in self.notes)]
+            lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -249,3 +275,7 @@ class Posterior:
             rows = np.flatnonzero(path == position)
             pieces.append((rows, self._components[position].draw(seed.child(1, int(position)), len(rows))))
         return path, pieces
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 0.995 else "100%"

@@ -139,7 +139,7 @@ class SDVI:
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
             begun = [fit for fit in fits if fit.steps > 0 or not fit.trainable or not interrupted]
             executor.map(guarded(PathFit.weigh), [fit for fit in begun if fit.start is not None])
-            report = DiscoveryReport(found.samples, found.runs, found.dropped_mass, log_d_min)
+            report = DiscoveryReport.of(found, log_d_min=log_d_min)
             return self._combine(program, found, fits, labels, report, interrupted=interrupted)
 
     def _formulate(
@@ -208,7 +208,7 @@ class SDVI:
             discovery=report,
             notes=(
                 *training_notes(fits, fitted, interrupted=interrupted),
-                *common_notes(found, [path.slp for path in found.paths], fitted),
+                *common_notes(found, report, [path.slp for path in found.paths], fitted),
             ),
             interrupted=interrupted,
             _program=program,

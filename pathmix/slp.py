@@ -72,8 +72,9 @@ class StraightLineProgram:
     `graph` takes the values of all latent sites in order and gives, in this order, the log-prior,
     the log-likelihood, one truth value per decision, one per observed site whose support depends on
     latent ones (whether it covers the data), the parameters of bijections that depend on other sites,
-    the deterministic sites, and the masks of free sites. `minibatch` is the same with the indices of
-    each subsampled plate as further inputs; it exists only for programs that subsample.
+    the deterministic sites, the log-probability that each pinned site is drawn as it is, and the masks
+    of free sites. `minibatch` is the same with the indices of each subsampled plate as further inputs;
+    it exists only for programs that subsample.
     """
 
     path: Path
@@ -82,6 +83,8 @@ class StraightLineProgram:
     sites: tuple[Site, ...]
     graph: Graph
     deterministics: tuple[tuple[str, int], ...]
+    drawn: tuple[tuple[str, int], ...]  # pinned sites
+    decided_after: tuple[int, ...]  # how many sites were drawn before each decision
     params: tuple[str, ...]
     observed: tuple[str, ...]
     facts: Facts

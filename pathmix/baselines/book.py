@@ -5,6 +5,7 @@ import numpy as np
 from pathmix.baselines.known_path import KnownPath, known_path
 from pathmix.components import Values
 from pathmix.discovery import Discovered
+from pathmix.discovery.cells import cell_of
 from pathmix.execution import Execution
 from pathmix.frontends.wishes import Wishes
 from pathmix.path import Path
@@ -31,7 +32,7 @@ class Book:
 
     def enter(self, found: Discovered) -> None:
         for path in found.paths:
-            self._add(path.slp, path.draws, path.prior_mass)
+            self._add(path.slp, path.draws, path.prior_mass, discovered=True)
 
     def follow(self, given: Values, rows: int = 1, *, complete: bool = False) -> tuple[KnownPath, Execution]:
         """Run the program for some rows of given values, and see the path of the first."""
@@ -42,10 +43,15 @@ class Book:
         self.runs += execution.runs
         known = self._paths.get(execution.path)
         if known is None:
+            slp = frontend.replay(self.program, execution)
+            cell = cell_of(slp)
             draws = {name: values[execution.inside] for name, values in execution.values.items()}
-            known = self._add(frontend.replay(self.program, execution), draws, prior_mass=0.0)
+            known = self._add(slp, draws, cell.probability if cell.is_path else 0.0, discovered=False)
         return known, execution
 
-    def _add(self, slp: StraightLineProgram, draws: Values, prior_mass: float) -> KnownPath:
-        known = self._paths[slp.recorded] = known_path(slp, draws, prior_mass, self._executables)
+    def _add(
+        self, slp: StraightLineProgram, draws: Values, prior_mass: float, *, discovered: bool
+    ) -> KnownPath:
+        known = known_path(slp, draws, prior_mass, self._executables, discovered=discovered)
+        self._paths[slp.recorded] = known
         return known

@@ -191,11 +191,11 @@ class DCC:
                 )
             )
         order = sorted(range(len(paths)), key=lambda i: -fitted[i].log_evidence)
+        report = DiscoveryReport.of(found, log_d_min=math.nan)  # DCC has no use for the smallest density
         return Posterior(
             paths=tuple(fitted[i] for i in order),
-            # DCC has no use for the smallest density.
-            discovery=DiscoveryReport(found.samples, found.runs, found.dropped_mass, math.nan),
-            notes=_notes(found, paths, fitted, interrupted=interrupted),
+            discovery=report,
+            notes=_notes(found, report, paths, fitted, interrupted=interrupted),
             interrupted=interrupted,
             _program=program,
             _components=tuple(components[i] for i in order),
@@ -204,7 +204,12 @@ class DCC:
 
 
 def _notes(
-    found: Discovered, paths: Sequence[PathChains], fitted: Sequence[FittedPath], *, interrupted: bool
+    found: Discovered,
+    report: DiscoveryReport,
+    paths: Sequence[PathChains],
+    fitted: Sequence[FittedPath],
+    *,
+    interrupted: bool,
 ) -> tuple[str, ...]:
     notes = []
     if interrupted:
@@ -218,7 +223,7 @@ def _notes(
             f"The evidence of {shaky} path{'s' if shaky > 1 else ''} with weight rests on few importance "
             "draws; the weights are not settled. Raise iterations, or proposals."
         )
-    return (*notes, *common_notes(found, [path.slp for path in found.paths], fitted))
+    return (*notes, *common_notes(found, report, [path.slp for path in found.paths], fitted))
 
 
 def _check(options: DCC) -> None:

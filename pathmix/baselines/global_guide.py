@@ -60,12 +60,16 @@ def posterior_of(
         fitted.append(path)
         components.append(component)
     order = sorted(range(len(fitted)), key=lambda i: (-fitted[i].weight, -fitted[i].elbo))
+    report = DiscoveryReport.of(
+        found,
+        log_d_min=training.log_d_min,
+        later_runs=book.runs,
+        later_mass=sum(known.prior_mass for known in book.paths if not known.discovered),
+    )
     return Posterior(
         paths=tuple(fitted[i] for i in order),
-        discovery=DiscoveryReport(
-            found.samples, found.runs + book.runs, found.dropped_mass, training.log_d_min
-        ),
-        notes=_notes(book, found, fitted),
+        discovery=report,
+        notes=_notes(book, found, report, fitted),
         interrupted=False,
         _program=book.program,
         _components=tuple(components[i] for i in order),
@@ -126,9 +130,11 @@ def _verdict(log_gamma: np.ndarray, total: int, steps: int) -> tuple[Status, str
     return Status.OK, f"{len(log_gamma)} of {total} draws, from one guide trained for {steps} steps."
 
 
-def _notes(book: Book, found: Discovered, fitted: Sequence[FittedPath]) -> tuple[str, ...]:
-    notes = common_notes(found, [known.slp for known in book.paths], fitted)
-    if new := sum(path.prior_mass == 0 for path in fitted):
+def _notes(
+    book: Book, found: Discovered, report: DiscoveryReport, fitted: Sequence[FittedPath]
+) -> tuple[str, ...]:
+    notes = common_notes(found, report, [known.slp for known in book.paths], fitted)
+    if new := sum(not known.discovered for known in book.paths):
         notes.append(
             f"{new} path{'s were' if new > 1 else ' was'} found after discovery, by runs of the guide."
         )

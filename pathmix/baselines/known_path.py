@@ -43,6 +43,7 @@ class KnownPath:
     region: Region  # as SDVI sees it, for labels
     prior_mass: float
     executables: Executables
+    discovered: bool  # by prior runs; else by a draw of a guide
     _asked: Counter[str] = field(default_factory=Counter, init=False)  # rows so far, by function
 
     @property
@@ -113,18 +114,23 @@ class KnownPath:
         return parts[0] if len(parts) == 1 else jax.tree.map(lambda *blocks: np.concatenate(blocks), *parts)
 
     def _is_rare(self, key: Any, count: int) -> bool:
-        if self.prior_mass > 0 or count == 0 or key in self.executables:
+        if self.discovered or count == 0 or key in self.executables:
             return False
         self._asked[key[0]] += count
         return self._asked[key[0]] <= _ENOUGH_ROWS
 
 
 def known_path(
-    slp: StraightLineProgram, draws: Values, prior_mass: float, executables: Executables
+    slp: StraightLineProgram,
+    draws: Values,
+    prior_mass: float,
+    executables: Executables,
+    *,
+    discovered: bool = True,
 ) -> KnownPath:
     """Prepare a path, given draws on it; nothing is compiled before it is needed."""
     target = make_target(slp, read_region(slp, draws, boxes=False), {})
-    return KnownPath(target, read_region(slp, draws), prior_mass, executables)
+    return KnownPath(target, read_region(slp, draws), prior_mass, executables, discovered)
 
 
 def _one_by_one(function: RowFunction, rows: Any, count: int, arguments: Any) -> Any:

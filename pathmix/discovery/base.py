@@ -1,5 +1,6 @@
 """What discovery hands over."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,7 +25,7 @@ class DiscoveredPath:
     slp: StraightLineProgram
     draws: Draws
     followers: int  # the first so many draws took the path by themselves
-    prior_mass: float
+    prior_mass: float  # the probability of the path where that is known, else its share of the runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,9 @@ class Discovered:
     samples: int  # prior runs
     runs: int  # slow Python runs of the program
     dropped_mass: float  # prior mass of runs whose path was cut off by a cap
+    unseen_mass: float = math.nan  # prior mass of the paths that no run took: an estimate of it
+    unseen_bound: float = 1.0  # and what it is at most, with a confidence of 95%
+    unseen_is_exact: bool = False
 
 
 def refuse_impossible(slps: Sequence[StraightLineProgram]) -> None:

@@ -7,7 +7,9 @@ import numpy as np
 
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery.base import Discovered, DiscoveredPath, Draws, OnPath
+from pathmix.discovery.cells import cell_of
 from pathmix.discovery.repeatable import Replays
+from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
 from pathmix.execution import Execution
 from pathmix.path import Path
@@ -58,7 +60,7 @@ class PriorDiscovery:
         while done < self.samples:
             # What the last batch has beyond the wanted number only fills it up.
             wanted = np.arange(batch) < self.samples - done
-            search.explain(seed.child(done), wanted)
+            search.explain(seed.child(done), wanted, done)
             done += batch
             if (self.samples - done) / batch > _BATCHES_BEFORE_GROWING:
                 fitting = max(1, _BATCH_BYTES // search.footprint)
@@ -73,37 +75,38 @@ class _Search:
         self.program, self.max_paths, self.on_path = program, max_paths, on_path
         self.replays = Replays(program)
         self.slps: dict[Path, StraightLineProgram] = {}
-        self.counts: dict[Path, int] = {}
+        self.counts: dict[Path, int] = {}  # of all paths that were seen, kept or not
+        self.first: dict[Path, int] = {}  # the first run of each
         self.natural: dict[Path, _Rows] = {}  # draws of runs that took the path by themselves
         self.forced: dict[Path, _Rows] = {}  # draws of runs whose discrete sites were forced
-        self.dropped = 0
         self.runs = 0
 
     @property
     def footprint(self) -> int:
         return max(slp.graph.footprint for slp in self.slps.values())
 
-    def explain(self, seed: Seed, wanted: np.ndarray) -> None:
-        """Find the path of every wanted run of a batch."""
+    def explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
+        """Find the path of every wanted run of a batch, which comes after so many others."""
         for execution in self.program.frontend.explore(self.program, seed, wanted, have=self._have):
             self.runs += execution.runs
-            self._add(execution, seed, execution.followed & wanted)
+            followers = execution.followed & wanted
+            self.counts[execution.path] = self.counts.get(execution.path, 0) + int(followers.sum())
+            self.first.setdefault(execution.path, done + int(np.argmax(followers)))
+            self._add(execution, seed, followers)
 
     def _have(self, path: Path) -> int:
         """Draws of a path so far."""
         return sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
 
     def _add(self, execution: Execution, seed: Seed, followers: np.ndarray) -> None:
-        path, count = execution.path, int(followers.sum())
+        path = execution.path
         is_new = path not in self.slps
         if is_new and len(self.slps) == self.max_paths:
-            self.dropped += count
             return
         if is_new:
             self._check_repeatable(execution, seed, followers)
             self.slps[path] = self.replays.replay(execution)
-            self.counts[path], self.natural[path], self.forced[path] = 0, _Rows(), _Rows()
-        self.counts[path] += count
+            self.natural[path], self.forced[path] = _Rows(), _Rows()
         self.natural[path].add(execution.values, followers)
         self.forced[path].add(execution.values, execution.inside & ~execution.followed)
         if is_new:
@@ -130,24 +133,41 @@ class _Search:
                 "The program draws no latent site in any run, so there is nothing to infer. "
                 "Are all its sites observed?"
             )
-        if self.dropped:
+        dropped = sum(count for path, count in self.counts.items() if path not in self.slps)
+        if dropped:
             warnings.warn(
-                f"{self.dropped / samples:.1%} of the prior runs follow paths beyond max_paths="
+                f"{dropped / samples:.1%} of the prior runs follow paths beyond max_paths="
                 f"{self.max_paths}; these paths were dropped and the posterior leaves them out. "
                 "Raise max_paths in the discovery to keep them.",
                 PathmixWarning,
                 stacklevel=4,
             )
+        mass = self._mass(samples)
         paths = tuple(
             DiscoveredPath(
                 slp=slp,
                 draws=self._draws(path),
                 followers=min(self.natural[path].count, _KEPT_DRAWS),
-                prior_mass=self.counts[path] / samples,
+                prior_mass=own,
             )
-            for path, slp in self.slps.items()
+            for (path, slp), own in zip(self.slps.items(), mass.masses, strict=True)
         )
-        return Discovered(paths, samples, self.runs, self.dropped / samples)
+        return Discovered(
+            paths=paths,
+            samples=samples,
+            runs=self.runs,
+            dropped_mass=dropped / samples,
+            unseen_mass=mass.unseen,
+            unseen_bound=mass.bound,
+            unseen_is_exact=mass.is_exact,
+        )
+
+    def _mass(self, samples: int) -> PriorMass:
+        sightings = []
+        for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
+            cell = cell_of(self.slps[path]) if path in self.slps else None
+            sightings.append(Sighting(cell, self.counts[path], self.first[path]))
+        return prior_mass(sightings, samples, is_whole=True)
 
 
 class _Rows:

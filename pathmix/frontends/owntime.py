@@ -48,7 +48,7 @@ class OwnTime:
             if self._nested == 1:
                 self._began = time.thread_time()
 
-    def _end(self, event: str, duration: float, **_: Any) -> None:
+    def _end(self, event: str, duration_secs: float, **_: Any) -> None:
         if self._is_own(event) and self._nested > 0:
             self._nested -= 1
             if self._nested == 0:

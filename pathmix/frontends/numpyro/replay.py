@@ -59,6 +59,8 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         ),
         graph=graph,
         deterministics=tuple(replayer.deterministic_slots.items()),
+        drawn=tuple(replayer.drawn_slots.items()),
+        decided_after=tuple(replayer.decided_after),
         params=tuple(replayer.params),
         observed=tuple(replayer.observed),
         facts=replayer.facts(),
@@ -116,6 +118,8 @@ class _Replayer(Messenger):
         self.supports: dict[str, Any] = {}  # bijections of free sites
         self.bounds: dict[str, Bounds] = {}
         self.deterministics: dict[str, Any] = {}
+        self.drawn: dict[str, Any] = {}  # log-probabilities of discrete sites
+        self.decided_after: list[int] = []
         self.params: list[str] = []
         self.observed: list[str] = []
         self.is_conditioned = False
@@ -133,6 +137,7 @@ class _Replayer(Messenger):
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
         decision = self.following.decide(kind)
         self.conditions.append(holds(tracer, decision))
+        self.decided_after.append(self.following.sites)
         return decision.value
 
     # The handler of sites.
@@ -166,6 +171,8 @@ class _Replayer(Messenger):
             terms = jnp.zeros(())
         else:
             terms = fn.log_prob(value, intermediates) if intermediates else fn.log_prob(value)
+        if is_latent(msg) and is_discrete(msg):
+            self.drawn[msg["name"]] = jnp.sum(terms)
         if is_observation(msg):
             self.observed.append(msg["name"])
             terms = terms if is_empty(fn, value) else self._covered(msg, terms)
@@ -248,8 +255,8 @@ class _Replayer(Messenger):
         self.deterministic_slots = {
             name: len(outputs) + position for position, name in enumerate(self.deterministics)
         }
-        self.mask_slots = {
-            name: len(outputs) + len(self.deterministics) + position
-            for position, name in enumerate(self.masks)
-        }
-        return [*outputs, *self.deterministics.values(), *self.masks.values()]
+        outputs += self.deterministics.values()
+        self.drawn_slots = {name: len(outputs) + position for position, name in enumerate(self.drawn)}
+        outputs += self.drawn.values()
+        self.mask_slots = {name: len(outputs) + position for position, name in enumerate(self.masks)}
+        return [*outputs, *self.masks.values()]

@@ -39,11 +39,12 @@ class Observation:
 class Contents:
     """What the flat graph gives: log-prior, log-likelihood, and in this order the following."""
 
-    decisions: int  # values that were looked at, random or not
+    decided_after: tuple[int, ...]  # for each value that was looked at, random or not: sites before it
     observations: tuple[Observation, ...]  # `inside` and `value` of each
     supports: dict[str, Support]  # their parameters
     discrete: frozenset[str]  # sites among them
     deterministics: tuple[str, ...]
+    drawn: tuple[str, ...]  # log-probabilities of discrete sites
     masks: tuple[str, ...]  # of free sites
     subsampled: tuple[Plate, ...]  # their indices are inputs, after the sites
 
@@ -60,7 +61,9 @@ class Lowered:
     bijections: dict[str, BijectionTemplate]
     bounds: dict[str, Bounds]
     deterministics: tuple[tuple[str, int], ...]
+    drawn: tuple[tuple[str, int], ...]
     masks: tuple[tuple[str, int], ...]
+    decided_after: tuple[int, ...]
     looked_at: frozenset[str]
 
 
@@ -68,13 +71,14 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
     """Read the flat graph in JAX. What depends on no site is no decision of the path."""
     looked_at = _looked_at(flat, execution)
     first = StraightLineProgram.FIRST_CONDITION
-    decided = range(first, first + contents.decisions)
+    decided = range(first, first + len(contents.decided_after))
     random = [i for i in decided if flat.outputs[i] not in flat.constants]
     decisions = tuple(execution.path.decisions[i - first] for i in random)
     sources = tuple(execution.sources[i - first] for i in random)
     bijections: dict[str, BijectionTemplate] = {}
     limits: dict[str, Bounds] = {}
     deterministics: dict[str, int] = {}
+    drawn: dict[str, int] = {}
     masks: dict[str, int] = {}
 
     def density(*inputs: jax.Array) -> list[Any]:
@@ -94,7 +98,12 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
                 continue
             limits[name] = bounds(support)
             bijections[name] = template(biject_to(support), outputs)
-        for slots, names in ((deterministics, contents.deterministics), (masks, contents.masks)):
+        further = (
+            (deterministics, contents.deterministics),
+            (drawn, contents.drawn),
+            (masks, contents.masks),
+        )
+        for slots, names in further:
             for name in names:
                 slots[name] = len(outputs)
                 outputs.append(values[next(nodes)])
@@ -106,7 +115,7 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
     ]
     graph = Graph.of(jax.make_jaxpr(density)(*avals))
     path = replace(execution.path, decisions=decisions)
-    first_cover = first + contents.decisions
+    first_cover = first + len(contents.decided_after)
     covers = flat.outputs[first_cover : first_cover + 2 * len(contents.observations) : 2]
     indicators = tuple(
         f"{seen.name!r} at {seen.source}"
@@ -122,7 +131,9 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
         bijections=bijections,
         bounds=limits,
         deterministics=tuple(deterministics.items()),
+        drawn=tuple(drawn.items()),
         masks=tuple(masks.items()),
+        decided_after=tuple(contents.decided_after[i - first] for i in random),
         looked_at=looked_at,
     )
 

@@ -65,6 +65,8 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         ),
         graph=lowered.graph,
         deterministics=lowered.deterministics,
+        drawn=lowered.drawn,
+        decided_after=lowered.decided_after,
         params=tuple(seen.params),
         observed=tuple(seen.observed),
         facts=Facts(
@@ -132,6 +134,8 @@ class _Replayer(Messenger):
         self.supports: dict[str, Support] = {}
         self.discrete: set[str] = set()
         self.deterministics: dict[str, torch.Tensor] = {}
+        self.drawn: dict[str, torch.Tensor] = {}  # log-probabilities of discrete sites
+        self.decided_after: list[int] = []
         self.params: list[str] = []
         self.observed: list[str] = []
         self.is_conditioned = False
@@ -144,6 +148,7 @@ class _Replayer(Messenger):
     def decide(self, tensor: torch.Tensor, kind: DecisionKind) -> Any:
         decision = self.following.decide(kind)
         self.decided.append(tensor.clone())
+        self.decided_after.append(self.following.sites)
         return decision.value
 
     def shown(self, tensor: torch.Tensor) -> str:
@@ -181,10 +186,12 @@ class _Replayer(Messenger):
         with self.lookups.paused():
             empty = is_empty(fn, msg["value"])
             if empty:
-                terms = torch.zeros(())
+                plain = terms = torch.zeros(())
             else:
-                value = filled(msg) if is_observation(msg) else msg["value"]
-                terms = scale_and_mask(fn.log_prob(value), msg["scale"], mask)
+                plain = fn.log_prob(filled(msg) if is_observation(msg) else msg["value"])
+                terms = scale_and_mask(plain, msg["scale"], mask)
+            if is_latent(msg) and is_discrete(msg):
+                self.drawn[msg["name"]] = plain.sum()
             if is_observation(msg):
                 self.observed.append(msg["name"])
                 terms = terms if empty else self._covered(msg, terms)
@@ -247,16 +254,18 @@ class _Replayer(Messenger):
             *(tensor for seen in self.observations for tensor in (seen.inside, seen.value)),
             *parameters,
             *self.deterministics.values(),
+            *self.drawn.values(),
             *self.masks.values(),
         ]
 
     def contents(self) -> Contents:
         return Contents(
-            decisions=len(self.decided),
+            decided_after=tuple(self.decided_after),
             observations=tuple(self.observations),
             supports=self.supports,
             discrete=frozenset(self.discrete),
             deterministics=tuple(self.deterministics),
+            drawn=tuple(self.drawn),
             masks=tuple(self.masks),
             subsampled=self.plates if self.subsampling else (),
         )

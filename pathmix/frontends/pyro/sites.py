@@ -73,13 +73,16 @@ def filled(msg: Any) -> Any:
 
 
 def unmasked(fn: Any) -> Any:
-    """The distribution without its masks."""
+    """What a site is drawn from: a mask takes away its density, not its draw."""
     if isinstance(fn, dist.MaskedDistribution):
         return unmasked(fn.base_dist)
-    if isinstance(fn, dist.ExpandedDistribution):
-        return unmasked(fn.base_dist).expand(fn.batch_shape)
-    if isinstance(fn, dist.Independent):
-        return unmasked(fn.base_dist).to_event(fn.reinterpreted_batch_ndims)
+    if isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
+        plain = unmasked(fn.base_dist)
+        if plain is fn.base_dist:
+            return fn
+        if isinstance(fn, dist.ExpandedDistribution):
+            return plain.expand(fn.batch_shape)
+        return plain.to_event(fn.reinterpreted_batch_ndims)
     return fn
 
 

@@ -1,0 +1,59 @@
+"""Cells: what is known of the prior probability of paths, from the straight-line programs alone.
+
+Until a continuous value decides something, or sets the probability of a discrete site, all that happens in
+a run is settled by discrete sites of known probability. The runs that agree in these sites are a cell. Cells
+do not overlap, and the probability of one is a product. A path on which no continuous value decides anything
+is a cell by itself.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pathmix.expressions import Expression, expressions
+from pathmix.path import PinnedValue
+from pathmix.slp import StraightLineProgram
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Runs that agree in the first discrete sites, up to where a continuous value has a say."""
+
+    pinned: tuple[tuple[str, PinnedValue], ...]
+    probability: float
+    is_path: bool  # nothing is left open
+
+
+EVERYTHING = Cell((), 1.0, is_path=False)
+
+
+def cell_of(slp: StraightLineProgram) -> Cell:
+    """The cell that a path lies in."""
+    first = slp.FIRST_CONDITION
+    conditions = range(first, first + len(slp.path.decisions))
+    graph = slp.graph.outputs([*conditions, *(slot for _, slot in slp.drawn)])
+    outputs = expressions(graph, [site.pinned for site in slp.sites])
+    terms = dict(zip((name for name, _ in slp.drawn), outputs[len(conditions) :], strict=True))
+
+    end = len(slp.sites)  # of the sites that no continuous value has had a say in
+    for condition, sites in zip(outputs, slp.decided_after, strict=False):
+        end = min(end, sites) if condition.free else end
+    for position, site in enumerate(slp.sites):
+        end = min(end, position) if site.name in terms and terms[site.name].free else end
+    known = {site.name for site in slp.sites[:end]}
+    log_probability = sum(_number(terms[name]) for name in terms if name in known)
+    is_open = any(found.free for found in outputs)
+    pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
+    return Cell(pinned, float(np.exp(log_probability)), is_path=not is_open)
+
+
+def _number(root: Expression) -> float:
+    """The value of a known expression, without recursion: long loops make deep expressions."""
+    left = [root]
+    while left:
+        waiting = [child for child in left[-1].inputs if child.known is None]
+        if waiting:
+            left += waiting
+        else:
+            left.pop().value()
+    return float(np.asarray(root.value()))

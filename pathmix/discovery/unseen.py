@@ -1,0 +1,108 @@
+"""What is known of the prior mass of paths, seen and unseen.
+
+It is exact where no continuous value decides anything: what the seen paths lack to one. Elsewhere the runs
+must tell. The estimate is that of Good and Turing (Good 1953): as much as was seen once. The bound uses that
+the unseen mass only falls: with U of it left at the end, each run found a new path with probability U or
+more, so the number of paths first seen in a stretch of the runs is binomial or larger, and the upper limit of
+Clopper and Pearson (1934) for its rate bounds U. The first runs find most paths, so the first quarter is left
+out. (The bound of McAllester and Schapire, 2000, is of the order of 1 / sqrt(runs), this one of 1 / runs.)
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.discovery.cells import EVERYTHING, Cell
+
+_RISK = 0.05
+_ROUNDINGS = 64  # of the sum of all probabilities, for each of them
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """How a path was seen: its cell (None if the path was not kept), how often, and when first."""
+
+    cell: Cell | None
+    count: int
+    first: int
+
+
+@dataclass(frozen=True)
+class PriorMass:
+    """The prior mass of each path that was kept, and of all that were never seen."""
+
+    masses: tuple[float, ...]
+    unseen: float
+    bound: float  # with a confidence of 95%; equal to `unseen` where that is exact
+    is_exact: bool
+
+
+def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool) -> PriorMass:
+    """The account of so many prior runs; `is_whole` says that each of them ended on one of the paths."""
+    kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
+    if not _consistent({cell for _, cell in kept}):
+        kept = [(sighting, EVERYTHING) for sighting, _ in kept]
+    fresh = sum(sighting.first >= runs // 4 for sighting in seen)
+    once = sum(sighting.count == 1 for sighting in seen)
+    if not is_whole or len(kept) < len(seen):
+        masses = tuple(cell.probability if cell.is_path else s.count / runs for s, cell in kept)
+        most = _rest(cell.probability for _, cell in kept if cell.is_path)
+        bound = min(most, at_most(fresh, runs - runs // 4))
+        return PriorMass(masses, min(once / runs, bound), bound, is_exact=False)
+    return _by_cell(kept, runs)
+
+
+def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
+    """Every run ended on one of the paths, so cells that were never seen have what the others lack."""
+    visits, once, fresh = Counter[Cell](), Counter[Cell](), 0
+    for sighting, cell in seen:
+        visits[cell] += sighting.count
+        once[cell] += sighting.count == 1
+        fresh += not cell.is_path and sighting.first >= runs // 4
+    rest = _rest(cell.probability for cell in visits)
+    divided = [cell for cell in visits if not cell.is_path]
+    within = sum(cell.probability * once[cell] / visits[cell] for cell in divided)
+    most = min(
+        sum(cell.probability for cell in divided), at_most(fresh, runs - runs // 4) if divided else 0.0
+    )
+    masses = tuple(cell.probability * sighting.count / visits[cell] for sighting, cell in seen)
+    found = PriorMass(masses, min(rest + within, 1.0), min(rest + most, 1.0), is_exact=not divided)
+    return found if found.unseen <= found.bound else replace(found, unseen=found.bound)
+
+
+def _consistent(cells: set[Cell]) -> bool:
+    """Whether the probabilities can be those of draws; a density that is no probability gives others."""
+    total = sum(cell.probability for cell in cells)
+    return bool(np.isfinite(total)) and total <= 1 + _rounding(len(cells))
+
+
+def _rest(probabilities: Iterable[float]) -> float:
+    listed = list(probabilities)
+    rest = 1.0 - sum(listed)
+    return rest if rest > _rounding(len(listed)) else 0.0
+
+
+def _rounding(count: int) -> float:
+    return _ROUNDINGS * (count + 1) * float(jnp.finfo(jnp.result_type(float)).eps)
+
+
+def at_most(events: int, runs: int) -> float:
+    """The upper limit of Clopper and Pearson for the rate of events, each run having one or none.
+
+    >>> round(at_most(0, 1_000), 4)  # the rule of three
+    0.003
+    """
+    if events >= runs:
+        return 1.0
+    steps = np.arange(1, events + 1)
+    log_choose = np.append(0.0, np.cumsum(np.log((runs - steps + 1) / steps)))
+    number = np.arange(events + 1)
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        rate = (low + high) / 2
+        logs = log_choose + number * np.log(rate) + (runs - number) * np.log1p(-rate)
+        low, high = (rate, high) if np.exp(logs).sum() > _RISK else (low, rate)
+    return high
