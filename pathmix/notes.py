@@ -20,6 +20,11 @@ def common_notes(
     notes = []
     if found.dropped_mass > 0:
         notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
+    if found.failed_runs:
+        notes.append(
+            f"{found.failed_runs:,} of {found.samples:,} prior runs ended with an error of the program; the "
+            "posterior is that of the prior restricted to runs that do not fail."
+        )
     if report.unseen_bound > _NOTABLE_UNSEEN:
         share = f"{report.unseen_bound:.1%}" if report.unseen_is_exact else f"Up to {report.unseen_bound:.1%}"
         notes.append(

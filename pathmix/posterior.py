@@ -78,6 +78,7 @@ class DiscoveryReport:
     unseen_mass: float  # prior mass of the paths that were never seen: an estimate
     unseen_bound: float  # what it is at most, with a confidence of 95%
     unseen_is_exact: bool  # both are the mass itself: no continuous value decides anything
+    failed_runs: int  # prior runs that the program ended with an error
 
     @staticmethod
     def of(
@@ -92,6 +93,7 @@ class DiscoveryReport:
             unseen_mass=max(found.unseen_mass - later_mass, 0.0),
             unseen_bound=max(found.unseen_bound - later_mass, 0.0),
             unseen_is_exact=found.unseen_is_exact,
+            failed_runs=found.failed_runs,
         )
 
     @property

@@ -41,6 +41,12 @@ class Seed:
             "The model's own arguments come after it."
         )
 
+    def __str__(self) -> str:
+        """What the user gave: an int, or the words of a key."""
+        if len(self.entropy) == 2 and self.entropy[0] in (0, 1):
+            return str(-self.entropy[1] if self.entropy[0] else self.entropy[1])
+        return str(list(self.entropy))
+
     def child(self, *labels: int) -> "Seed":
         return Seed(self.entropy, (*self.labels, *labels))
 

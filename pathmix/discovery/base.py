@@ -39,6 +39,7 @@ class Discovered:
     unseen_mass: float = math.nan  # prior mass of the paths that no run took: an estimate of it
     unseen_bound: float = 1.0  # and what it is at most, with a confidence of 95%
     unseen_is_exact: bool = False
+    failed_runs: int = 0  # prior runs that the program ended with an error
 
 
 def refuse_impossible(slps: Sequence[StraightLineProgram]) -> None:

@@ -8,10 +8,12 @@ import numpy as np
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery.base import Discovered, DiscoveredPath, Draws, OnPath
 from pathmix.discovery.cells import cell_of
+from pathmix.discovery.failures import Failures
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
 from pathmix.execution import Execution
+from pathmix.frontends.failures import FailedRun
 from pathmix.path import Path
 from pathmix.program import Limits, Program
 from pathmix.seeds import Seed
@@ -55,7 +57,7 @@ class PriorDiscovery:
         return Limits(self.max_sites, self.max_seconds)
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
-        search = _Search(program, self.max_paths, on_path)
+        search = _Search(program, self.max_paths, on_path, seed)
         done, batch = 0, min(self.samples, _FIRST_BATCH)
         while done < self.samples:
             # What the last batch has beyond the wanted number only fills it up.
@@ -71,8 +73,9 @@ class PriorDiscovery:
 class _Search:
     """The paths found so far."""
 
-    def __init__(self, program: Program, max_paths: int, on_path: OnPath) -> None:
+    def __init__(self, program: Program, max_paths: int, on_path: OnPath, seed: Seed) -> None:
         self.program, self.max_paths, self.on_path = program, max_paths, on_path
+        self.failures = Failures(seed)
         self.replays = Replays(program)
         self.slps: dict[Path, StraightLineProgram] = {}
         self.counts: dict[Path, int] = {}  # of all paths that were seen, kept or not
@@ -83,11 +86,16 @@ class _Search:
 
     @property
     def footprint(self) -> int:
-        return max(slp.graph.footprint for slp in self.slps.values())
+        return max((slp.graph.footprint for slp in self.slps.values()), default=_BATCH_BYTES // _FIRST_BATCH)
 
     def explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
         """Find the path of every wanted run of a batch, which comes after so many others."""
-        for execution in self.program.frontend.explore(self.program, seed, wanted, have=self._have):
+
+        def failed(run: FailedRun) -> None:
+            self.failures.add(run, done + np.flatnonzero(run.followed & wanted))
+
+        explore = self.program.frontend.explore
+        for execution in explore(self.program, seed, wanted, have=self._have, on_failure=failed):
             self.runs += execution.runs
             followers = execution.followed & wanted
             self.counts[execution.path] = self.counts.get(execution.path, 0) + int(followers.sum())
@@ -128,6 +136,7 @@ class _Search:
                 raise _changed(execution)
 
     def result(self, samples: int) -> Discovered:
+        self.failures.tell(samples)
         if not any(path.addresses for path in self.slps):
             raise NoLatentSiteError(
                 "The program draws no latent site in any run, so there is nothing to infer. "
@@ -160,6 +169,7 @@ class _Search:
             unseen_mass=mass.unseen,
             unseen_bound=mass.bound,
             unseen_is_exact=mass.is_exact,
+            failed_runs=self.failures.count,
         )
 
     def _mass(self, samples: int) -> PriorMass:
@@ -167,7 +177,7 @@ class _Search:
         for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
             cell = cell_of(self.slps[path]) if path in self.slps else None
             sightings.append(Sighting(cell, self.counts[path], self.first[path]))
-        return prior_mass(sightings, samples, is_whole=True)
+        return prior_mass(sightings, samples, is_whole=not self.failures.count)
 
 
 class _Rows:

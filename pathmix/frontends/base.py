@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from pathmix.execution import Execution
+from pathmix.frontends.failures import OnFailure
 from pathmix.frontends.wishes import Wishes
 from pathmix.path import Path
 from pathmix.seeds import Seed
@@ -33,11 +34,13 @@ class Frontend(Protocol):
         *,
         wishes: Wishes = Wishes(),
         have: Have | None = None,
+        on_failure: OnFailure | None = None,
     ) -> Iterator[Execution]:
         """The path of every wanted run of a batch, one execution for each different path.
 
         `have` says how many draws of a path there are already; without it, no more than the runs
-        themselves are wanted.
+        themselves are wanted. `on_failure` is told of runs that the program ends with an error; without it,
+        the error is raised.
         """
         ...
 

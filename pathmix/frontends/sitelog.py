@@ -53,6 +53,11 @@ class SiteLog:
             "Make deep recursion improbable under the prior, or bound it."
         )
 
+    @property
+    def last(self) -> str | None:
+        """The last site so far."""
+        return next(reversed(self.places), None)
+
     def sources(self) -> dict[str, Source]:
         return {name: place.source() for name, place in self.places.items()}
 

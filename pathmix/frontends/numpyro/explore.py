@@ -1,11 +1,13 @@
 """Explore: the paths that a batch of seeds takes, one slow run of the program for each path."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from pathmix.execution import Execution
 from pathmix.frontends.base import Have
+from pathmix.frontends.failures import FailedRun, OnFailure
 from pathmix.frontends.numpyro.record import record
 from pathmix.frontends.wishes import Wishes
 from pathmix.program import Program
@@ -23,6 +25,7 @@ def explore(
     *,
     wishes: Wishes = Wishes(),
     have: Have | None = None,
+    on_failure: OnFailure | None = None,
 ) -> Iterator[Execution]:
     """See `Frontend.explore`. One run gives draws for the whole batch, few or many."""
     del have
@@ -34,8 +37,14 @@ def explore(
             seeds = tuple(keys[rows] for keys in seeds)
             wishes = wishes.rows(rows)
         leader = int(np.argmax(left[rows]))
-        execution = record(program, seeds, leader, wishes)
-        if len(rows) < len(left):
-            execution = execution.spread(rows, len(left))
+        found = record(program, seeds, leader, wishes)
+        if isinstance(found, FailedRun):
+            if on_failure is None:
+                raise found.error
+            followed = np.isin(np.arange(len(left)), rows[found.followed])
+            on_failure(replace(found, followed=followed))
+            left &= ~followed
+            continue
+        execution = found.spread(rows, len(left)) if len(rows) < len(left) else found
         yield execution
         left &= ~execution.followed

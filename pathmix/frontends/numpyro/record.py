@@ -15,9 +15,11 @@ import numpy as np
 from jax.core import Tracer
 from numpyro.primitives import Messenger
 
-from pathmix.errors import ProgramError
+from pathmix.errors import PathmixError, ProgramError
 from pathmix.execution import Execution
 from pathmix.frontends.decisions import agree, as_tuples, seen
+from pathmix.frontends.drawing import not_drawn
+from pathmix.frontends.failures import FailedRun
 from pathmix.frontends.numpyro.control_flow import follow_wishes
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
@@ -48,7 +50,7 @@ def record(
     seeds: SeedBatch,
     leader: int,
     wishes: Wishes = Wishes(),
-) -> Execution:
+) -> Execution | FailedRun:
     """Run `program` for a batch of seeds, along the path of the seed number `leader`."""
     recorder = _Recorder(program, len(seeds[0]), leader, wishes)
 
@@ -62,14 +64,16 @@ def record(
             jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in wishes.given.items()})
         except RecursionError as error:
             raise recorder.log.too_deep() from error
-        except (jax.errors.ConcretizationTypeError, TypeError) as error:
-            if "racer" in str(error) or "raced" in str(error):
+        except PathmixError:
+            raise
+        except Exception as error:
+            if isinstance(error, TypeError) and ("racer" in str(error) or "raced" in str(error)):
                 error.add_note(
                     f"pathmix: at {raised_at(error)} a number is needed; make one of the random value: "
                     "int(k), as in numpyro.plate('n', int(k)). Values inside a function that JAX transforms "
                     "(jit, vmap, scan, ...) cannot be looked at."
                 )
-            raise
+            return recorder.failed(error)
     return recorder.execution()
 
 
@@ -90,6 +94,7 @@ class _Recorder(Messenger):
         self.fresh: set[str] = set()
         self.followed = np.ones(size, bool)
         self.inside = np.ones(size, bool)
+        self.drawing: Any = None  # the message of the site that its distribution is about to draw
 
     def begin(self, keys: SeedBatch, given: dict[str, Any]) -> None:
         self.trace = getattr(keys[0], "_trace")
@@ -136,10 +141,12 @@ class _Recorder(Messenger):
             self.wishes.check_present(name, in_plate=in_plate(msg))
             self._draw_afresh(name)
         self._give_key(msg)
+        self.drawing = msg if msg["value"] is None else None
 
     def postprocess_message(self, msg: Any) -> None:
         if msg["type"] != "sample":
             return
+        self.drawing = None
         name = msg["name"]
         if msg["infer"].get(SIMULATED):
             self.observed[name] = self._concrete(msg["value"])
@@ -207,6 +214,13 @@ class _Recorder(Messenger):
 
     def _note(self, name: str) -> None:
         self.log.add(name, is_random=_TRACED.search(name) is not None)
+
+    def failed(self, error: Exception) -> FailedRun:
+        """What Python does depends on decisions alone: all seeds that took the same ones fail alike."""
+        if self.drawing is not None and isinstance(error, NotImplementedError):
+            raise not_drawn(self.drawing["name"], self.drawing["fn"], raised_at(error)) from error
+        self.followed[self.leader] = True
+        return FailedRun(error, raised_at(error), self.log.last, self.followed)
 
     def execution(self) -> Execution:
         # Not even a NaN takes the leader off its own path.

@@ -1,11 +1,13 @@
 """Explore: the paths that a batch of seeds takes, one run of the program for each seed."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from pathmix.execution import Execution
 from pathmix.frontends.base import Have
+from pathmix.frontends.failures import FailedRun, OnFailure
 from pathmix.frontends.pyro.record import LeftPath, Run, record
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.wishes import Wishes
@@ -26,6 +28,7 @@ def explore(
     *,
     wishes: Wishes = Wishes(),
     have: Have | None = None,
+    on_failure: OnFailure | None = None,
 ) -> Iterator[Execution]:
     """See `Frontend.explore`."""
     words = seed.words(len(wanted))
@@ -33,6 +36,11 @@ def explore(
     with frontend_scope():
         for position in np.flatnonzero(wanted):
             run = record(program, int(words[position]), wishes.row(int(position)))
+            if isinstance(run, FailedRun):
+                if on_failure is None:
+                    raise run.error
+                on_failure(replace(run, followed=np.arange(len(wanted)) == position))
+                continue
             groups.setdefault(run.path, {})[int(position)] = run
     for path, followers in groups.items():
         tries = 0 if have is None or not path.pinned else _ENOUGH_FORCED - have(path) - len(followers)
@@ -48,9 +56,11 @@ def _forced(program: Program, path: Path, words: np.ndarray, positions: Sequence
     with frontend_scope():
         for position in positions:
             try:
-                runs[position] = record(program, int(words[position]), Wishes(), follow=path)
+                run = record(program, int(words[position]), Wishes(), follow=path)
             except LeftPath:
                 continue
+            if not isinstance(run, FailedRun):
+                runs[position] = run
     return runs
 
 

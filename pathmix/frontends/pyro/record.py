@@ -15,15 +15,17 @@ from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 from torch._C._functorch import maybe_current_level
 
-from pathmix.errors import ProgramError, UnsupportedSiteError
+from pathmix.errors import PathmixError, ProgramError, UnsupportedSiteError
 from pathmix.frontends.decisions import as_tuples, seen
+from pathmix.frontends.drawing import not_drawn
+from pathmix.frontends.failures import FailedRun
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.sites import in_plate, is_discrete, is_latent, is_observation, marks_fixed
 from pathmix.frontends.pyro.supports import is_inside
 from pathmix.frontends.sitelog import SiteLog
-from pathmix.frontends.source import Place, caller, calling_place
+from pathmix.frontends.source import Place, caller, calling_place, raised_at
 from pathmix.frontends.statements import only
 from pathmix.frontends.wishes import SIMULATED, OutsideSupport, Wishes, observed_batch
 from pathmix.path import Decision, DecisionKind, Path
@@ -48,7 +50,7 @@ class LeftPath(BaseException):
     """A forced run does not follow the path that it was meant to. No program may catch it."""
 
 
-def record(program: Program, word: int, wishes: Wishes, follow: Path | None = None) -> Run:
+def record(program: Program, word: int, wishes: Wishes, follow: Path | None = None) -> Run | FailedRun:
     """Run the program once. With `follow`, discrete sites are forced to the values of that path."""
     recorder = _Recorder(program, word, wishes, follow)
     with only("pyro"), subsampling(whole), recorder.log.own_time, recorder.lookups, recorder:
@@ -56,6 +58,10 @@ def record(program: Program, word: int, wishes: Wishes, follow: Path | None = No
             program()
         except RecursionError as error:
             raise recorder.log.too_deep() from error
+        except PathmixError:
+            raise
+        except Exception as error:
+            return FailedRun(error, raised_at(error), recorder.log.last, np.ones(1, bool))
     return recorder.run()
 
 
@@ -124,7 +130,10 @@ class _Recorder(Messenger):
 
     def _draw(self, msg: Any) -> None:
         self._reseed()
-        value = msg["fn"](*msg["args"], **msg["kwargs"])
+        try:
+            value = msg["fn"](*msg["args"], **msg["kwargs"])
+        except NotImplementedError as error:
+            raise not_drawn(msg["name"], msg["fn"], caller()) from error
         name = msg["name"]
         if msg["infer"].get(SIMULATED):
             self.observed[name] = as_numpy(value)

@@ -1,0 +1,16 @@
+"""Sites that cannot be drawn."""
+
+from typing import Any
+
+from pathmix.errors import UnsupportedSiteError
+from pathmix.frontends.source import Source
+
+
+def not_drawn(name: str, distribution: Any, source: Source) -> UnsupportedSiteError:
+    """For a distribution that has no way to be drawn from, as improper ones have none."""
+    what = type(distribution).__name__
+    prior = "an improper prior" if what.startswith("Improper") else "a prior without draws"
+    return UnsupportedSiteError(
+        f"The site {name!r} at {source} has {prior} ({what}), which cannot be drawn from. Paths are found by "
+        "running the program forward, so every latent site needs a proper prior: a wide Normal, for example."
+    )

@@ -1,0 +1,163 @@
+"""Prior runs that the program itself ends with an error are told of, counted, and left out."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pdist
+import pytest
+import torch
+from scipy import stats
+
+import pathmix
+from pathmix import errors
+from pathmix.discovery import PriorDiscovery
+from pathmix.frontends.recognise import bind
+from pathmix.precision import engine_scope
+from pathmix.seeds import Seed
+from tests import exact
+
+LIBRARIES = pytest.mark.parametrize(
+    ("sample", "d", "number"),
+    [(numpyro.sample, dist, float), (pyro.sample, pdist, torch.tensor)],
+    ids=["numpyro", "pyro"],
+)
+
+
+def discover(model, *args, samples=400, seed=0):
+    with engine_scope("float64"):
+        return PriorDiscovery(samples).discover(bind(model, args), Seed.of(seed), lambda slp, draws: None)
+
+
+@LIBRARIES
+def test_an_assert_that_fails_in_some_runs(sample, d, number):
+    """A half-normal by way of an assert: log Z is that of the normal restricted to z > -0.5."""
+
+    def model(y):
+        z = sample("z", d.Normal(0.0, 1.0))
+        assert z > -0.5, "too small"
+        sample("y", d.Normal(z, 1.0), obs=y)
+
+    with pytest.warns(
+        pathmix.PathmixWarning,
+        match=r"AssertionError: too small at test_failures.py:\d+, after the site 'z', in \d+ of 400 "
+        r"prior runs \(first in run \d+ of seed 3\).*restricted to runs that do not fail",
+    ) as caught:
+        posterior = exact.fit(model, number(1.0), seed=3, budget=4_000, discovery=PriorDiscovery(400))
+    assert len(caught) == 1 and caught[0].filename == exact.__file__
+    share = posterior.discovery.failed_runs / 400
+    assert share == pytest.approx(stats.norm.cdf(-0.5), abs=5 * np.sqrt(0.31 * 0.69 / 400))
+    assert list(posterior.weights) == ["z > -0.5"]
+    log_z = stats.norm.logpdf(1, 0, np.sqrt(2)) + stats.norm.logsf(-0.5, 0.5, np.sqrt(0.5))
+    assert posterior.elbo == pytest.approx(log_z, abs=0.05) and posterior.elbo < log_z + 0.01
+    (note,) = (note for note in posterior.notes if "error of the program" in note)
+    assert note.startswith(f"{posterior.discovery.failed_runs} of 400 prior runs") and note in str(posterior)
+
+
+@LIBRARIES
+def test_all_that_share_the_decisions_fail_together(sample, d, number):
+    quarters = torch.ones(4) / 4 if d is pdist else jnp.ones(4) / 4
+
+    def model():
+        k = int(sample("k", d.Categorical(probs=quarters)))
+        if k == 3:
+            raise ValueError("no such thing")
+        x = sample("x", d.Normal(0.0, 1.0))
+        if k == 2 and x < 0:
+            raise KeyError("k")
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = discover(model)
+    said = [str(warning.message) for warning in caught]
+    assert len(said) == 2 and {text.split(": ")[0] for text in said} == {
+        "The program raised ValueError",
+        "The program raised KeyError",
+    }
+    assert found.failed_runs == pytest.approx(400 * 3 / 8, abs=5 * np.sqrt(400 * 15 / 64))
+    assert sum(path.followers for path in found.paths) + found.failed_runs == 400
+    assert {dict(path.slp.path.pinned)["k"] for path in found.paths} == {0, 1, 2}
+    # What failed is neither seen nor unseen; the probabilities of the others stay as they are.
+    masses = {dict(path.slp.path.pinned)["k"]: path.prior_mass for path in found.paths}
+    assert masses[0] == masses[1] == pytest.approx(0.25)
+    assert masses[2] == pytest.approx(1 / 8, abs=0.08)
+    assert found.unseen_mass == 0 and not found.unseen_is_exact
+
+
+@LIBRARIES
+def test_where_every_run_fails_the_error_itself_is_raised(sample, d, number):
+    def model():
+        sample("x", d.Normal(0.0, 1.0))
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine") as caught:
+        discover(model)
+    assert caught.traceback[-1].name == "model"
+    note = caught.value.__notes__[-1]
+    assert "test_failures.py:" in note and "after the site 'x'" in note and "all 400 prior runs" in note
+
+
+def test_errors_of_pyTorch_on_some_values_are_failures_too():
+    def model():
+        z = pyro.sample("z", pdist.Normal(1.0, 1.0))
+        factor = torch.linalg.cholesky(z * torch.eye(2))
+        pyro.sample("y", pdist.MultivariateNormal(torch.zeros(2), scale_tril=factor), obs=torch.zeros(2))
+
+    with pytest.warns(pathmix.PathmixWarning, match=r"cholesky.*test_failures.py:\d+, after the site 'z'"):
+        found = discover(model, samples=100)
+    assert found.failed_runs == pytest.approx(16, abs=18)
+    assert np.all(found.paths[0].draws["z"] > 0)
+
+
+@LIBRARIES
+def test_mistakes_stay_errors_on_whatever_path(sample, d, number):
+    def model():
+        if sample("k", d.Bernoulli(0.2)):
+            sample("x", d.Normal(0.0, 1.0))
+            sample("x", d.Normal(0.0, 1.0))
+
+    with pytest.raises(errors.DuplicateSiteError):
+        discover(model)
+
+
+@LIBRARIES
+def test_a_large_discovery_counts_every_failed_run_once(sample, d, number):
+    """NumPyro's runs go in batches that grow, and whose last rows run alone."""
+    samples = 6_000 if d is dist else 300
+
+    def model():
+        k = sample("k", d.Geometric(0.3))
+        assert k < 4, "many"
+        sample("x", d.Normal(0.0, 1.0))
+
+    with pytest.warns(pathmix.PathmixWarning, match="AssertionError: many"):
+        found = discover(model, samples=samples)
+    assert found.failed_runs == pytest.approx(samples * 0.7**4, abs=5 * np.sqrt(samples * 0.25 * 0.75))
+    share = 1 - found.failed_runs / samples
+    assert sum(path.prior_mass for path in found.paths) == pytest.approx(1 - 0.7**4)
+    assert share == pytest.approx(1 - 0.7**4, abs=0.13)
+
+
+@LIBRARIES
+@pytest.mark.parametrize("improper", [True, False])
+def test_a_prior_that_cannot_be_drawn_from(sample, d, number, improper):
+    class Drawless(d.Normal):
+        def sample(self, *args, **kwargs):
+            raise NotImplementedError
+
+        rsample = sample
+
+    prior = d.ImproperUniform(d.constraints.real, (), ()) if improper else Drawless(0.0, 1.0)
+
+    def model(y):
+        x = sample("x", prior)
+        sample("y", d.Normal(x, 1.0), obs=y)
+
+    said = "an improper prior" if improper else "a prior without draws"
+    with pytest.raises(
+        errors.UnsupportedSiteError, match=rf"'x' at test_failures.py:\d+ has {said} .*needs a proper prior"
+    ):
+        discover(model, number(1.0))
