@@ -21,6 +21,18 @@ class ContinuousDecisionError(ProgramError):
     """A continuous random value was turned into a Python number."""
 
 
+class VectorDecisionError(ProgramError, TypeError):
+    """Python asked a value of many elements for one truth value, or one number."""
+
+
+class ShapeError(ProgramError):
+    """The value of a site, its distribution and its plates do not fit together."""
+
+
+class InvalidParameterError(ProgramError, ValueError):
+    """A parameter of a distribution is outside of what the distribution allows."""
+
+
 class UnsupportedSiteError(ProgramError):
     """A latent site has a distribution that no guide can cover."""
 

@@ -27,6 +27,7 @@ class Execution:
     inside: np.ndarray  # seeds whose forced run satisfies every decision
     observed: dict[str, np.ndarray]  # simulated observed sites, where asked for
     runs: int  # runs of the program that this took
+    invalid: dict[str, np.ndarray]  # runs in which a parameter was outside of its constraint, by what to say
 
     def spread(self, rows: np.ndarray, size: int) -> "Execution":
         """The same run in a larger batch, of which these rows took part; the others have no values."""
@@ -42,9 +43,25 @@ class Execution:
             observed={name: among(values) for name, values in self.observed.items()},
             followed=among(self.followed),
             inside=among(self.inside),
+            invalid={said: among(runs) for said, runs in self.invalid.items()},
         )
 
-    def site(self, name: str, bijection: BijectionTemplate | None, bounds: tuple[Any, Any] | None) -> Site:
+    @property
+    def known(self) -> list[np.ndarray | None]:
+        """The values of pinned sites, in the order of all sites."""
+        pinned = dict(self.path.pinned)
+        return [
+            np.asarray(pinned[name], dtype=values.dtype) if name in pinned else None
+            for name, values in self.values.items()
+        ]
+
+    def site(
+        self,
+        name: str,
+        bijection: BijectionTemplate | None,
+        bounds: tuple[Any, Any] | None,
+        bounds_here: tuple[Any, Any] | None,
+    ) -> Site:
         """What is known of a latent site, together with what its support says."""
         values, pinned = self.values[name], dict(self.path.pinned)
         return Site(
@@ -55,4 +72,5 @@ class Execution:
             pinned=np.asarray(pinned[name], dtype=values.dtype) if name in pinned else None,
             bijection=bijection,
             bounds=bounds,
+            bounds_here=bounds_here,
         )

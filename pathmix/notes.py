@@ -25,6 +25,11 @@ def common_notes(
             f"{found.failed_runs:,} of {found.samples:,} prior runs ended with an error of the program; the "
             "posterior is that of the prior restricted to runs that do not fail."
         )
+    for said, count in found.invalid_runs:
+        notes.append(
+            f"{said} in {count:,} of {found.samples:,} prior runs, where the density means nothing. Keep it "
+            "inside; exp or softplus make a number positive."
+        )
     if report.unseen_bound > _NOTABLE_UNSEEN:
         share = f"{report.unseen_bound:.1%}" if report.unseen_is_exact else f"Up to {report.unseen_bound:.1%}"
         notes.append(

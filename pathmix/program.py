@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pathmix.frontends.arguments import Frames, taken
 from pathmix.frontends.base import Frontend
 
 
@@ -25,10 +26,12 @@ class Program:
     frontend: Frontend
     limits: Limits = Limits()
     params: dict[str, Any] = field(default_factory=dict, compare=False)  # initial values, kept between runs
+    frames: Frames = "as given"  # what becomes of DataFrames among the arguments
 
     def __call__(self) -> Any:
         args, kwargs = self.frontend.adapt((self.args, self.kwargs))
         return self.model(*args, **kwargs)
 
     def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
+        args, kwargs = taken((args, kwargs), self.frontend.make_array, self.frames)
         return replace(self, args=args, kwargs=kwargs)

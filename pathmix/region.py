@@ -122,7 +122,8 @@ def _check_discrete(slp: StraightLineProgram, conditions: list[Expression]) -> N
             raise UnsupportedSiteError(
                 f"The discrete site {site.name!r} at {site.source} decides no branch and has too many "
                 f"values to enumerate (more than {MAX_UNDECIDING_VALUES}). Sum it out, for example with "
-                "MixtureSameFamily for cluster assignments."
+                "MixtureSameFamily for cluster assignments; or make it a branch, with int(...) around its "
+                "draw, which is right where few of its values are likely."
             )
 
 
@@ -131,6 +132,7 @@ def _values(site: object) -> float:
     bounds, size = getattr(site, "bounds"), int(np.prod(getattr(site, "shape")))
     if size == 0:
         return 1.0
+    bounds = getattr(site, "bounds_here") if bounds is None else bounds
     if bounds is None:
         return np.inf
     lower, upper = (np.broadcast_to(b, (size,)) if np.ndim(b) == 0 else np.ravel(b) for b in bounds)

@@ -37,6 +37,7 @@ class Site:
     pinned: np.ndarray | None  # the value of a discrete site
     bijection: BijectionTemplate | None  # of a free site
     bounds: tuple[Any, Any] | None  # of the support, where it is a known interval for each element
+    bounds_here: tuple[Any, Any] | None = None  # of a discrete support that other pinned sites decide
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
+from pathmix.frontends.failures import FailedRun
 from pathmix.frontends.numpyro.record import record
 from pathmix.frontends.numpyro.replay import replay
 from pathmix.frontends.recognise import bind
@@ -18,7 +19,10 @@ from pathmix.seeds import Seed
 
 def run(model, *args, leader=0, seeds=16):
     with engine_scope("float64"):
-        return record(bind(model, args), Seed.of(0).batch(seeds), leader)
+        found = record(bind(model, args), Seed.of(0).batch(seeds), leader)
+    if isinstance(found, FailedRun):
+        raise found.error
+    return found
 
 
 def decisions(model):

@@ -1,6 +1,7 @@
 """Find paths by running the program forward (Sec. 4.3), a batch of seeds at a time."""
 
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,7 @@ class _Search:
         self.program, self.max_paths, self.on_path = program, max_paths, on_path
         self.failures = Failures(seed)
         self.replays = Replays(program)
+        self.invalid = Counter[str]()
         self.slps: dict[Path, StraightLineProgram] = {}
         self.counts: dict[Path, int] = {}  # of all paths that were seen, kept or not
         self.first: dict[Path, int] = {}  # the first run of each
@@ -100,6 +102,8 @@ class _Search:
             followers = execution.followed & wanted
             self.counts[execution.path] = self.counts.get(execution.path, 0) + int(followers.sum())
             self.first.setdefault(execution.path, done + int(np.argmax(followers)))
+            for said, runs in execution.invalid.items():
+                self.invalid[said] += int((runs & followers).sum())
             self._add(execution, seed, followers)
 
     def _have(self, path: Path) -> int:
@@ -170,6 +174,7 @@ class _Search:
             unseen_bound=mass.bound,
             unseen_is_exact=mass.is_exact,
             failed_runs=self.failures.count,
+            invalid_runs=tuple((said, count) for said, count in self.invalid.items() if count),
         )
 
     def _mass(self, samples: int) -> PriorMass:

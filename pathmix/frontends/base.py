@@ -26,6 +26,10 @@ class Frontend(Protocol):
         """The user's arguments as a program of this language takes them."""
         ...
 
+    def make_array(self, array: np.ndarray) -> Any:
+        """An array of this language."""
+        ...
+
     def explore(
         self,
         program: "Program",

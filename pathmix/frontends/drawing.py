@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
 from pathmix.errors import UnsupportedSiteError
-from pathmix.frontends.source import Source
+from pathmix.frontends.source import Source, caller
 
 
 def not_drawn(name: str, distribution: Any, source: Source) -> UnsupportedSiteError:
@@ -14,3 +16,12 @@ def not_drawn(name: str, distribution: Any, source: Source) -> UnsupportedSiteEr
         f"The site {name!r} at {source} has {prior} ({what}), which cannot be drawn from. Paths are found by "
         "running the program forward, so every latent site needs a proper prior: a wide Normal, for example."
     )
+
+
+def check_proper(name: str, lower: np.ndarray, upper: np.ndarray) -> None:
+    """A uniform distribution without an end has no draws either."""
+    if not np.all(np.isfinite(lower)) or not np.all(np.isfinite(upper)):
+        raise UnsupportedSiteError(
+            f"The site {name!r} at {caller()} has an improper prior (Uniform, without an end), which cannot "
+            "be drawn from. Give it finite bounds, or take a wide Normal."
+        )

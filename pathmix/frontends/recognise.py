@@ -3,15 +3,21 @@
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+import jax.numpy as jnp
+import numpy as np
+
 from pathmix.errors import MissingExtraError
 from pathmix.frontends import numpyro as numpyro_frontend
+from pathmix.frontends.arguments import Frames, has_frames, taken
 from pathmix.frontends.base import Frontend
 from pathmix.frontends.statements import loaded_libraries, one_program, watched
 from pathmix.program import Limits, Program
+from pathmix.seeds import Seed
 from pathmix.undisturbed import undisturbed
 
 
@@ -26,7 +32,24 @@ def bind(
     limits: Limits = Limits(),
 ) -> Program:
     """A model with its arguments, in the language that it is written in."""
-    return Program(model, args, kwargs or {}, recognise(model, args, kwargs or {}), limits)
+    frontend = recognise(model, args, kwargs or {})
+    program = Program(model, (), {}, frontend, limits)
+    given = program.with_arguments(args, kwargs or {})
+    if not has_frames((args, kwargs)) or _runs(given):
+        return given
+    others: tuple[Frames, ...] = ("columns", "arrays")
+    candidates = (replace(program, frames=frames).with_arguments(args, kwargs or {}) for frames in others)
+    return next(filter(_runs, candidates), given)
+
+
+def _runs(program: Program) -> bool:
+    """Whether a run of the program comes to its end, without making numbers of continuous values."""
+    try:
+        execution = next(iter(program.frontend.explore(program, Seed.of(0), np.ones(1, bool))))
+        path = program.frontend.replay(program, execution).path
+    except Exception:  # the real run tells it better
+        return False
+    return not any(np.asarray(decision.value).dtype.kind == "f" for decision in path.decisions)
 
 
 def recognise(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Frontend:
@@ -59,12 +82,18 @@ def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         return stop
 
     with one_program, ExitStack() as stack:
-        if torch := sys.modules.get("torch"):
+        torch = sys.modules.get("torch")
+        if torch is not None:
             stack.enter_context(torch.random.fork_rng(devices=[]))
         for library in loaded_libraries():
+            # Validation would end the program at a parameter that is told of better later.
+            stack.enter_context(sys.modules[library].validation_enabled(False))
             stack.enter_context(watched(library, stop_at(library)))
-        # A NumPyro program may need JAX's arrays where the user gives NumPy's.
-        for arguments in ((args, kwargs), numpyro_frontend.adapt((args, kwargs))):
+        # A program may need its own library's arrays where the user gives lists, or NumPy's.
+        made = [numpyro_frontend.adapt(taken((args, kwargs), jnp.asarray, "arrays"))]
+        if torch is not None:
+            made.append(taken((args, kwargs), torch.as_tensor, "arrays"))
+        for arguments in ((args, kwargs), *made):
             try:
                 model(*arguments[0], **arguments[1])
             except _Recognised:

@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from jax.core import Tracer
+from numpyro import primitives
 
+from pathmix.frontends.vectors import vector_decision
 from pathmix.path import DecisionKind
 
 
@@ -64,7 +66,8 @@ def _route(answer: Callable[..., Any], original: Any, name: str) -> Callable[...
 
 def _scalar(tracer: Any, what: str) -> Any:
     if tracer.size != 1:
-        raise TypeError(f"only a value with one element has {what}; this one has shape {tracer.shape}")
+        plates = [handler.name for handler in primitives._PYRO_STACK if isinstance(handler, primitives.plate)]
+        raise vector_decision(what, tracer.shape, plates, "a loop, without a plate")
     return tracer
 
 

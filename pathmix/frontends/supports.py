@@ -1,5 +1,6 @@
 """What a support says about a site. Supports are NumPyro constraints in every front end."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -8,6 +9,8 @@ import numpy as np
 from jax.core import Tracer
 from numpyro.distributions import biject_to, constraints
 
+from pathmix.expressions import expressions
+from pathmix.graph import Graph
 from pathmix.slp import BijectionTemplate
 
 Bounds = tuple[Any, Any] | None
@@ -50,6 +53,34 @@ def inside(support: Any, value: Any) -> Any:
     bijection = biject_to(support)
     error = jnp.abs(bijection(bijection.inv(value)) - value)
     return jnp.all(error <= _ROUNDING[value.dtype.name] * (1 + jnp.abs(value)))
+
+
+class Ranges:
+    """Bounds of discrete supports that depend on other sites; known where these are pinned."""
+
+    def __init__(self) -> None:
+        self.slots: dict[str, tuple[int, int]] = {}
+
+    def add(self, name: str, support: Any, outputs: list[Any]) -> None:
+        while isinstance(support, constraints.independent):
+            support = support.base_constraint
+        ends = [getattr(support, end, None) for end in ("lower_bound", "upper_bound")]
+        if all(end is not None for end in ends):
+            self.slots[name] = (len(outputs), len(outputs) + 1)
+            outputs += [jnp.asarray(end) for end in ends]
+
+    def known(self, graph: Graph, pinned: Sequence[np.ndarray | None]) -> dict[str, tuple[Any, Any]]:
+        """The bounds of those that depend on pinned sites only."""
+        if not self.slots:
+            return {}
+        part = graph.outputs([slot for slots in self.slots.values() for slot in slots])
+        values = iter(expressions(part, pinned))
+        found = {name: (next(values), next(values)) for name in self.slots}
+        return {
+            name: (np.asarray(lower.value(), float), np.asarray(upper.value(), float))
+            for name, (lower, upper) in found.items()
+            if not lower.free and not upper.free
+        }
 
 
 def template(bijection: Any, outputs: list[Any]) -> BijectionTemplate:

@@ -16,6 +16,9 @@ def adapt(arguments: Any) -> Any:
     return jax.tree.map(_as_jax, arguments)
 
 
+make_array = jnp.asarray
+
+
 def as_guide(posterior: Any) -> Any:
     """NumPyro's inference compiles models and guides, so it has no place for random structure."""
     del posterior

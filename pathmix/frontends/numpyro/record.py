@@ -13,12 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from numpyro import distributions as dist
 from numpyro.primitives import Messenger
 
 from pathmix.errors import PathmixError, ProgramError
 from pathmix.execution import Execution
+from pathmix.frontends.arguments import take_data
 from pathmix.frontends.decisions import agree, as_tuples, seen
-from pathmix.frontends.drawing import not_drawn
+from pathmix.frontends.drawing import check_proper, not_drawn
 from pathmix.frontends.failures import FailedRun
 from pathmix.frontends.numpyro.control_flow import follow_wishes
 from pathmix.frontends.numpyro.scope import frontend_scope
@@ -31,7 +33,9 @@ from pathmix.frontends.numpyro.sites import (
     marks_fixed,
     unobserve,
 )
+from pathmix.frontends.parameters import parameters
 from pathmix.frontends.routing import routed
+from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.source import Source, caller, raised_at
 from pathmix.frontends.statements import only
@@ -94,6 +98,7 @@ class _Recorder(Messenger):
         self.fresh: set[str] = set()
         self.followed = np.ones(size, bool)
         self.inside = np.ones(size, bool)
+        self.invalid: dict[str, np.ndarray] = {}
         self.drawing: Any = None  # the message of the site that its distribution is about to draw
 
     def begin(self, keys: SeedBatch, given: dict[str, Any]) -> None:
@@ -131,6 +136,7 @@ class _Recorder(Messenger):
             return
         self._note(msg["name"])
         self.log.check_limits()
+        take_data(msg, jnp.asarray)
         marks_fixed(msg)
         name, observed = msg["name"], is_observation(msg) or SIMULATED in msg["infer"]
         if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
@@ -140,6 +146,8 @@ class _Recorder(Messenger):
         elif is_latent(msg):
             self.wishes.check_present(name, in_plate=in_plate(msg))
             self._draw_afresh(name)
+        if isinstance(msg["fn"], dist.Uniform) and msg["value"] is None:
+            check_proper(msg["name"], self._concrete(msg["fn"].low), self._concrete(msg["fn"].high))
         self._give_key(msg)
         self.drawing = msg if msg["value"] is None else None
 
@@ -147,6 +155,7 @@ class _Recorder(Messenger):
         if msg["type"] != "sample":
             return
         self.drawing = None
+        self._check_parameters(msg)
         name = msg["name"]
         if msg["infer"].get(SIMULATED):
             self.observed[name] = self._concrete(msg["value"])
@@ -158,6 +167,14 @@ class _Recorder(Messenger):
             self.values[name] = values
             if name in self.fresh:
                 self.observed[name] = values
+
+    def _check_parameters(self, msg: Any) -> None:
+        """Which seeds have a parameter that cannot be. What is not random is for the replay to check."""
+        for parameter in parameters(msg["fn"]):
+            if isinstance(parameter.value, Tracer) and self.owns(parameter.value):
+                bad = np.any(parameter.bad(self._concrete(parameter.value)).reshape(self.size, -1), axis=1)
+                if np.any(bad):
+                    self.invalid[parameter.outside(msg["name"], caller())] = bad
 
     def _give_key(self, msg: Any) -> None:
         if msg["value"] is None and msg["kwargs"].get("rng_key") is None:
@@ -219,6 +236,8 @@ class _Recorder(Messenger):
         """What Python does depends on decisions alone: all seeds that took the same ones fail alike."""
         if self.drawing is not None and isinstance(error, NotImplementedError):
             raise not_drawn(self.drawing["name"], self.drawing["fn"], raised_at(error)) from error
+        if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
+            raise wrong from error
         self.followed[self.leader] = True
         return FailedRun(error, raised_at(error), self.log.last, self.followed)
 
@@ -235,4 +254,5 @@ class _Recorder(Messenger):
             inside=self.inside,
             observed=self.observed,
             runs=1,
+            invalid=self.invalid,
         )

@@ -16,6 +16,7 @@ from numpyro.primitives import Messenger
 
 from pathmix.errors import UnsupportedSiteError
 from pathmix.execution import Execution
+from pathmix.frontends.arguments import take_data
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
@@ -30,9 +31,11 @@ from pathmix.frontends.numpyro.sites import (
     unmasked,
 )
 from pathmix.frontends.observations import broadcast_remark, covered, described, flaw_of
+from pathmix.frontends.parameters import check_known, parameters
 from pathmix.frontends.routing import routed
+from pathmix.frontends.shapes import shape_error
 from pathmix.frontends.source import caller
-from pathmix.frontends.supports import Bounds, bounds, integer_bounds, template
+from pathmix.frontends.supports import Bounds, Ranges, bounds, integer_bounds, template
 from pathmix.graph import Graph
 from pathmix.path import DecisionKind
 from pathmix.program import Program
@@ -49,12 +52,13 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
     minibatch = None
     if replayer.plates:
         minibatch, _ = _trace(program, execution, avals, plates=replayer.plates)
+    here = replayer.ranges.known(graph, execution.known)
     return StraightLineProgram(
         path=execution.path,
         recorded=execution.path,
         sources=execution.sources,
         sites=tuple(
-            execution.site(name, replayer.bijections.get(name), replayer.bounds[name])
+            execution.site(name, replayer.bijections.get(name), replayer.bounds[name], here.get(name))
             for name in execution.path.addresses
         ),
         graph=graph,
@@ -117,6 +121,8 @@ class _Replayer(Messenger):
         self.conditions: list[Any] = []
         self.supports: dict[str, Any] = {}  # bijections of free sites
         self.bounds: dict[str, Bounds] = {}
+        self.discrete: dict[str, Any] = {}  # supports that depend on other sites, or have no bounds
+        self.ranges = Ranges()
         self.deterministics: dict[str, Any] = {}
         self.drawn: dict[str, Any] = {}  # log-probabilities of discrete sites
         self.decided_after: list[int] = []
@@ -150,6 +156,7 @@ class _Replayer(Messenger):
             msg["kwargs"]["substitute_stack"].append(("substitute", self.values))
         if msg["type"] != "sample":
             return
+        take_data(msg, jnp.asarray)
         marks_fixed(msg)
         if is_latent(msg):
             self.following.draw(msg["name"])
@@ -164,13 +171,16 @@ class _Replayer(Messenger):
             self._add_density(msg)
 
     def _add_density(self, msg: Any) -> None:
-        fn, value, intermediates = msg["fn"], msg["value"], msg["intermediates"]
+        fn, value = msg["fn"], msg["value"]
+        for parameter in parameters(fn):
+            if not isinstance(parameter.value, Tracer):
+                check_known(parameter, np.asarray(parameter.value), msg["name"], caller())
         if is_latent(msg) and is_discrete(msg):
             fn = unmasked(fn)  # each value is a path of its own, and needs its probability
         if is_empty(fn, value):
             terms = jnp.zeros(())
         else:
-            terms = fn.log_prob(value, intermediates) if intermediates else fn.log_prob(value)
+            terms = _log_prob(msg, fn)
         if is_latent(msg) and is_discrete(msg):
             self.drawn[msg["name"]] = jnp.sum(terms)
         if is_observation(msg):
@@ -208,6 +218,8 @@ class _Replayer(Messenger):
         name, support = msg["name"], msg["fn"].support
         if is_discrete(msg):
             self.bounds[name] = integer_bounds(support)
+            if self.bounds[name] is None:
+                self.discrete[name] = support
             return
         if (mask := mask_of(msg["fn"])) is not True:
             self.masks[name] = jnp.broadcast_to(mask, msg["fn"].shape())
@@ -256,7 +268,19 @@ class _Replayer(Messenger):
             name: len(outputs) + position for position, name in enumerate(self.deterministics)
         }
         outputs += self.deterministics.values()
+        for name, support in self.discrete.items():
+            self.ranges.add(name, support, outputs)
         self.drawn_slots = {name: len(outputs) + position for position, name in enumerate(self.drawn)}
         outputs += self.drawn.values()
         self.mask_slots = {name: len(outputs) + position for position, name in enumerate(self.masks)}
         return [*outputs, *self.masks.values()]
+
+
+def _log_prob(msg: Any, fn: Any) -> Any:
+    rest = (msg["intermediates"],) if msg["intermediates"] else ()
+    try:
+        return fn.log_prob(msg["value"], *rest)
+    except Exception as error:
+        if wrong := shape_error(msg, caller()):
+            raise wrong from error
+        raise

@@ -12,6 +12,7 @@ from pathmix.frontends.pyro.guide import PyroGuide
 from pathmix.frontends.pyro.replay import replay as replay
 
 as_guide = PyroGuide
+make_array = torch.as_tensor
 
 
 def adapt(arguments: Any) -> Any:

@@ -1,6 +1,6 @@
 """Explore: the paths that a batch of seeds takes, one run of the program for each seed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -76,6 +76,10 @@ def _execution(followers: _Runs, forced: _Runs, size: int, runs: int) -> Executi
         inside=_mask(inside, size),
         observed=_gathered({position: run.observed for position, run in followers.items()}, size),
         runs=runs,
+        invalid={
+            said: _mask([position for position, run in followers.items() if said in run.invalid], size)
+            for said in dict.fromkeys(said for run in followers.values() for said in run.invalid)
+        },
     )
 
 
@@ -88,5 +92,5 @@ def _gathered(runs: dict[int, dict[str, np.ndarray]], size: int) -> dict[str, np
     return result
 
 
-def _mask(runs: _Runs, size: int) -> np.ndarray:
+def _mask(runs: Collection[int], size: int) -> np.ndarray:
     return np.isin(np.arange(size), list(runs))

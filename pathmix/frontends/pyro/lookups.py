@@ -6,11 +6,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
+from pyro.poutine.indep_messenger import IndepMessenger
+from pyro.poutine.runtime import _PYRO_STACK
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from pathmix.frontends.pyro import indices
+from pathmix.frontends.vectors import vector_decision
 from pathmix.path import DecisionKind
 
 # Only the validation of distributions asks this; those made outside our scope may still do it.
@@ -98,9 +101,8 @@ def _is_integral(tensor: Tensor) -> bool:
 
 def _scalar(tensor: Tensor, what: str) -> Tensor:
     if tensor.numel() != 1:
-        raise RuntimeError(
-            f"only a tensor with one element has {what}; this one has shape {tuple(tensor.shape)}"
-        )
+        plates = [handler.name for handler in _PYRO_STACK if isinstance(handler, IndepMessenger)]
+        raise vector_decision(what, tensor.shape, plates, "a sequential plate, or in any loop")
     return tensor
 
 

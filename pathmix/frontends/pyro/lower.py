@@ -18,7 +18,7 @@ from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.lowering.interpret import interpret
 from pathmix.frontends.pyro.supports import Support
 from pathmix.frontends.source import Source
-from pathmix.frontends.supports import Bounds, bounds, integer_bounds, template
+from pathmix.frontends.supports import Bounds, Ranges, bounds, integer_bounds, template
 from pathmix.graph import Graph
 from pathmix.path import Path
 from pathmix.slp import BijectionTemplate, Flaw, Plate, StraightLineProgram
@@ -60,6 +60,7 @@ class Lowered:
     flaw: Flaw | None
     bijections: dict[str, BijectionTemplate]
     bounds: dict[str, Bounds]
+    bounds_here: dict[str, tuple[Any, Any]]  # of discrete sites, where other pinned sites decide them
     deterministics: tuple[tuple[str, int], ...]
     drawn: tuple[tuple[str, int], ...]
     masks: tuple[tuple[str, int], ...]
@@ -77,6 +78,7 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
     sources = tuple(execution.sources[i - first] for i in random)
     bijections: dict[str, BijectionTemplate] = {}
     limits: dict[str, Bounds] = {}
+    ranges = Ranges()
     deterministics: dict[str, int] = {}
     drawn: dict[str, int] = {}
     masks: dict[str, int] = {}
@@ -95,6 +97,8 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
             support = build([as_numpy(v) if isinstance(v, torch.Tensor) else v for v in known])
             if name in contents.discrete:
                 limits[name] = integer_bounds(support)
+                if limits[name] is None:
+                    ranges.add(name, support, outputs)
                 continue
             limits[name] = bounds(support)
             bijections[name] = template(biject_to(support), outputs)
@@ -130,6 +134,7 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
         flaw=_flaw(flat, contents.observations, first_cover),
         bijections=bijections,
         bounds=limits,
+        bounds_here=ranges.known(graph, execution.known) if not contents.subsampled else {},
         deterministics=tuple(deterministics.items()),
         drawn=tuple(drawn.items()),
         masks=tuple(masks.items()),

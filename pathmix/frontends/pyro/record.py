@@ -4,26 +4,35 @@ The program runs as it is, one seed at a time. Every value that Python looks at 
 be it random or not: only the replay can tell, and drops those that are not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 import torch
+from pyro import distributions as dist
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 from torch._C._functorch import maybe_current_level
 
-from pathmix.errors import PathmixError, ProgramError, UnsupportedSiteError
+from pathmix.errors import (
+    InvalidParameterError,
+    PathmixError,
+    ProgramError,
+    UnsupportedSiteError,
+)
+from pathmix.frontends.arguments import take_data
 from pathmix.frontends.decisions import as_tuples, seen
-from pathmix.frontends.drawing import not_drawn
+from pathmix.frontends.drawing import check_proper, not_drawn
 from pathmix.frontends.failures import FailedRun
+from pathmix.frontends.parameters import Parameter, invalid, parameters
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.sites import in_plate, is_discrete, is_latent, is_observation, marks_fixed
 from pathmix.frontends.pyro.supports import is_inside
+from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.source import Place, caller, calling_place, raised_at
 from pathmix.frontends.statements import only
@@ -44,6 +53,7 @@ class Run:
     site_places: dict[str, Place]
     values: dict[str, np.ndarray]
     observed: dict[str, np.ndarray]
+    invalid: tuple[str, ...]  # what to say of parameters that were outside of their constraints
 
 
 class LeftPath(BaseException):
@@ -58,9 +68,13 @@ def record(program: Program, word: int, wishes: Wishes, follow: Path | None = No
             program()
         except RecursionError as error:
             raise recorder.log.too_deep() from error
+        except InvalidParameterError as error:
+            return FailedRun(error, raised_at(error), recorder.log.last, np.ones(1, bool))
         except PathmixError:
             raise
         except Exception as error:
+            if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
+                raise wrong from error
             return FailedRun(error, raised_at(error), recorder.log.last, np.ones(1, bool))
     return recorder.run()
 
@@ -80,6 +94,7 @@ class _Recorder(Messenger):
         self.pinned: list[tuple[str, Any]] = []
         self.values: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
+        self.invalid: list[str] = []
         self._reseed()
 
     # The observer of decisions.
@@ -112,14 +127,19 @@ class _Recorder(Messenger):
                 f"The program draws the site {msg['name']!r} at {caller()} inside a function that PyTorch "
                 "transforms (vmap, grad, ...). Draw sites outside it, or in a pyro.plate."
             )
+        take_data(msg, torch.as_tensor)
         marks_fixed(msg)
         name, observed = msg["name"], is_observation(msg)
         if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
             msg["value"], msg["is_observed"] = None, False
         elif self.wishes.simulates(name, observed=observed):
             _unobserve(msg)
+        for parameter, _, _ in self._invalid_parameters(msg):
+            self.invalid.append(parameter.outside(msg["name"], caller()))
         if msg["value"] is None:
             self._check_distribution(msg)
+            if isinstance(msg["fn"], dist.Uniform):
+                check_proper(msg["name"], as_numpy(msg["fn"].low), as_numpy(msg["fn"].high))
             self._draw(msg)
 
     def _pyro_param(self, msg: Any) -> None:
@@ -134,6 +154,10 @@ class _Recorder(Messenger):
             value = msg["fn"](*msg["args"], **msg["kwargs"])
         except NotImplementedError as error:
             raise not_drawn(msg["name"], msg["fn"], caller()) from error
+        except (RuntimeError, ValueError) as error:
+            for parameter, value, bad in self._invalid_parameters(msg):
+                raise invalid(parameter, value, bad, msg["name"], caller()) from error
+            raise
         name = msg["name"]
         if msg["infer"].get(SIMULATED):
             self.observed[name] = as_numpy(value)
@@ -150,6 +174,13 @@ class _Recorder(Messenger):
             self.addresses.append(name)
             self.values[name] = _as_engine(as_numpy(value))
         msg["value"] = value
+
+    def _invalid_parameters(self, msg: Any) -> Iterator[tuple[Parameter, np.ndarray, np.ndarray]]:
+        for parameter in parameters(msg["fn"]):
+            value = as_numpy(torch.as_tensor(parameter.value))
+            bad = parameter.bad(value)
+            if np.any(bad):
+                yield parameter, value, bad
 
     def _given_value(self, msg: Any, drawn: torch.Tensor) -> torch.Tensor | None:
         """The given value of a site; None if it is drawn, where the wishes allow it."""
@@ -185,7 +216,7 @@ class _Recorder(Messenger):
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
         if self.follow is not None and path != self.follow:
             raise LeftPath
-        return Run(path, tuple(self.places), self.log.places, self.values, self.observed)
+        return Run(path, tuple(self.places), self.log.places, self.values, self.observed, tuple(self.invalid))
 
 
 def keep_initial_value(program: Program, msg: Any) -> None:

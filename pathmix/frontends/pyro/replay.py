@@ -16,17 +16,19 @@ from pyro.poutine.util import site_is_subsample
 
 from pathmix.errors import UnsupportedSiteError
 from pathmix.execution import Execution
+from pathmix.frontends.arguments import take_data
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.observations import broadcast_remark, covered, described
+from pathmix.frontends.parameters import Parameter, check_known, parameters
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lower import Contents, Observation, looked_at_continuous, lower
+from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling
 from pathmix.frontends.pyro.record import keep_initial_value
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.sites import (
-    filled,
     is_deterministic,
     is_discrete,
     is_latent,
@@ -36,7 +38,8 @@ from pathmix.frontends.pyro.sites import (
     unmasked,
 )
 from pathmix.frontends.pyro.supports import Support, read_support
-from pathmix.frontends.source import caller
+from pathmix.frontends.shapes import shape_error
+from pathmix.frontends.source import Source, caller
 from pathmix.path import DecisionKind
 from pathmix.program import Program
 from pathmix.slp import Facts, Plate, StraightLineProgram
@@ -60,7 +63,9 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
         recorded=execution.path,
         sources=lowered.sources,
         sites=tuple(
-            execution.site(name, lowered.bijections.get(name), lowered.bounds.get(name))
+            execution.site(
+                name, lowered.bijections.get(name), lowered.bounds.get(name), lowered.bounds_here.get(name)
+            )
             for name in execution.path.addresses
         ),
         graph=lowered.graph,
@@ -102,6 +107,11 @@ def _trace(
 
     flat = flatten(density, inputs)
     replayer.following.check_complete()
+    # Parameters are there to be looked at where they depend on no site; nothing else needs them.
+    first = len(flat.outputs) - len(replayer.parameters)
+    for (parameter, site, source), node in zip(replayer.parameters, flat.outputs[first:], strict=True):
+        if node in flat.constants:
+            check_known(parameter, as_numpy(flat.constants[node]), site, source)
     return flat, replayer
 
 
@@ -136,6 +146,7 @@ class _Replayer(Messenger):
         self.deterministics: dict[str, torch.Tensor] = {}
         self.drawn: dict[str, torch.Tensor] = {}  # log-probabilities of discrete sites
         self.decided_after: list[int] = []
+        self.parameters: list[tuple[Parameter, str, Source]] = []  # with their sites
         self.params: list[str] = []
         self.observed: list[str] = []
         self.is_conditioned = False
@@ -169,6 +180,7 @@ class _Replayer(Messenger):
         # A plate that the program loops over names its sites by element; it always has all of them.
         looped = {frame.name for frame in msg["cond_indep_stack"] if not frame.vectorized}
         self.plates = tuple(plate for plate in self.plates if plate.name not in looped)
+        take_data(msg, torch.as_tensor)
         marks_fixed(msg)
         if is_latent(msg):
             self.following.draw(msg["name"])
@@ -180,7 +192,8 @@ class _Replayer(Messenger):
         if is_deterministic(msg):
             self.deterministics[msg["name"]] = msg["value"]
             return
-        fn, mask = msg["fn"], msg["mask"]
+        fn, mask, source = msg["fn"], msg["mask"], caller()
+        self.parameters += [(parameter, msg["name"], source) for parameter in parameters(fn)]
         if is_latent(msg) and is_discrete(msg):
             fn, mask = unmasked(fn), None  # each value is a path of its own, and needs its probability
         with self.lookups.paused():
@@ -188,7 +201,7 @@ class _Replayer(Messenger):
             if empty:
                 plain = terms = torch.zeros(())
             else:
-                plain = fn.log_prob(filled(msg) if is_observation(msg) else msg["value"])
+                plain = _log_prob(msg, fn)
                 terms = scale_and_mask(plain, msg["scale"], mask)
             if is_latent(msg) and is_discrete(msg):
                 self.drawn[msg["name"]] = plain.sum()
@@ -256,6 +269,7 @@ class _Replayer(Messenger):
             *self.deterministics.values(),
             *self.drawn.values(),
             *self.masks.values(),
+            *(parameter.value for parameter, _, _ in self.parameters),
         ]
 
     def contents(self) -> Contents:
@@ -269,6 +283,15 @@ class _Replayer(Messenger):
             masks=tuple(self.masks),
             subsampled=self.plates if self.subsampling else (),
         )
+
+
+def _log_prob(msg: Any, fn: Any) -> torch.Tensor:
+    try:
+        return fn.log_prob(filled(msg) if is_observation(msg) else msg["value"])
+    except Exception as error:
+        if wrong := shape_error(msg, caller()):
+            raise wrong from error
+        raise
 
 
 def _as_torch(values: np.ndarray) -> torch.Tensor:

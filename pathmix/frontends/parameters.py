@@ -1,0 +1,86 @@
+"""Parameters of distributions outside of what these allow: a negative scale, a probability above one.
+
+Libraries check them when a distribution is made, if they are asked to; that looks at random values too, so it
+is off while programs run. Here, parameters that are known are checked once for each path, and those that
+depend on random values where prior runs have them.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pathmix.errors import InvalidParameterError
+from pathmix.frontends.source import Source
+
+_SLACK = 1e-6  # of bounds on both sides: rounding takes probabilities across them
+_SIMPLEX_SLACK = 1e-3  # of a sum that should be one; libraries normalise, or are off by no more than this
+_STRICT = ("_Positive", "_SoftplusPositive", "_GreaterThan", "_LessThan")
+
+
+class Parameter(NamedTuple):
+    """A parameter of a distribution, or of one inside it, with its constraint."""
+
+    distribution: str
+    name: str
+    value: Any
+    constraint: Any
+
+    def bad(self, value: np.ndarray) -> np.ndarray:
+        """Which elements (or vectors, of a simplex) violate the constraint."""
+        with np.errstate(all="ignore"):
+            if _is_simplex(self.constraint):
+                return np.any(value < -_SLACK, axis=-1) | (np.abs(value.sum(axis=-1) - 1) > _SIMPLEX_SLACK)
+            lower, upper = (getattr(self.constraint, end, None) for end in ("lower_bound", "upper_bound"))
+            if lower is not None and upper is not None:
+                return ~((value >= np.asarray(lower) - _SLACK) & (value <= np.asarray(upper) + _SLACK))
+            is_strict = type(self.constraint).__name__ in _STRICT
+            if lower is not None:
+                return ~(value > np.asarray(lower)) if is_strict else ~(value >= np.asarray(lower))
+            if upper is not None:
+                return ~(value < np.asarray(upper)) if is_strict else ~(value <= np.asarray(upper))
+        return np.zeros(np.shape(value), bool)
+
+    def said(self, site: str, source: Source) -> str:
+        return f"The {self.name} of {self.distribution} at the site {site!r} at {source}"
+
+    def outside(self, site: str, source: Source) -> str:
+        return f"{self.said(site, source)} was outside of {self.constraint!r}"
+
+
+def parameters(fn: Any, depth: int = 3) -> Iterator[Parameter]:
+    """The parameters that can be checked by themselves, those of distributions inside included."""
+    attributes = getattr(fn, "__dict__", {})
+    for name, constraint in getattr(fn, "arg_constraints", {}).items():
+        while hasattr(constraint, "base_constraint"):
+            constraint = constraint.base_constraint
+        is_bounded = any(hasattr(constraint, end) for end in ("lower_bound", "upper_bound"))
+        if attributes.get(name) is not None and (is_bounded or _is_simplex(constraint)):
+            yield Parameter(type(fn).__name__, name, attributes[name], constraint)
+    for inner in attributes.values() if depth else ():
+        for part in inner if isinstance(inner, (list, tuple)) else (inner,):
+            if hasattr(part, "arg_constraints"):
+                yield from parameters(part, depth - 1)
+
+
+def check_known(parameter: Parameter, value: np.ndarray, site: str, source: Source) -> None:
+    """Refuse a value that depends on no random one and cannot be."""
+    bad = parameter.bad(np.asarray(value))
+    if np.any(bad):
+        raise invalid(parameter, np.asarray(value), bad, site, source)
+
+
+def invalid(
+    parameter: Parameter, value: np.ndarray, bad: np.ndarray, site: str, source: Source
+) -> InvalidParameterError:
+    found = value[bad]
+    shown = f"{float(found.ravel()[0]):g}" if not _is_simplex(parameter.constraint) else f"{found[0]}"
+    many = f" (in {int(bad.sum())} of {bad.size} elements)" if bad.size > 1 else ""
+    return InvalidParameterError(
+        f"{parameter.said(site, source)} is {shown}{many}, which is outside of {parameter.constraint!r}. "
+        "Check what the distribution is given; exp or softplus make a number positive."
+    )
+
+
+def _is_simplex(constraint: Any) -> bool:
+    return "implex" in type(constraint).__name__
