@@ -1,12 +1,13 @@
 """What a posterior holds of one path: a way to draw from it, and its density."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from pathmix.errors import RejectionError
+from pathmix.inert import Inert
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 from pathmix.training.fit import PathFit
@@ -19,6 +20,11 @@ class Component(Protocol):
 
     @property
     def slp(self) -> StraightLineProgram: ...
+
+    @property
+    def inert(self) -> Inert:
+        """Elements of sites whose drawn values mean nothing: they come from the prior."""
+        ...
 
     def draw(self, seed: Seed, count: int) -> Values:
         """Latent and deterministic sites, draws along the first axis."""
@@ -39,6 +45,10 @@ class TruncatedGuide:
     @property
     def slp(self) -> StraightLineProgram:
         return self.fit.target.slp
+
+    @property
+    def inert(self) -> Inert:
+        return self.fit.target.inert
 
     @property
     def acceptance(self) -> float:
@@ -73,6 +83,7 @@ class WeightedDraws:
     values: Values
     weights: np.ndarray  # sum to one
     density: Callable[[Values], float]
+    inert: Inert = field(default_factory=dict)
 
     def draw(self, seed: Seed, count: int) -> Values:
         rows = seed.generator().choice(len(self.weights), size=count, p=self.weights)

@@ -20,6 +20,7 @@ from pathmix.path import Path
 from pathmix.precision import Precision, engine_scope
 from pathmix.predictions import simulate
 from pathmix.program import Program
+from pathmix.redraw import redraw
 from pathmix.seeds import Seed
 from pathmix.status import Status
 from pathmix.surroundings import check_surroundings
@@ -274,8 +275,12 @@ class Posterior:
         path = seed.child(0).generator().choice(len(weights), size=count, p=weights / weights.sum())
         pieces = []
         for position in np.unique(path):
-            rows = np.flatnonzero(path == position)
-            pieces.append((rows, self._components[position].draw(seed.child(1, int(position)), len(rows))))
+            rows, component = np.flatnonzero(path == position), self._components[position]
+            drawn = component.draw(seed.child(1, int(position)), len(rows))
+            if component.inert:
+                again = seed.child(2, int(position))
+                drawn = redraw(self._program, component.slp, component.inert, again, drawn)
+            pieces.append((rows, drawn))
         return path, pieces
 
 

@@ -141,9 +141,6 @@ class Target:
         log_prior, log_likelihood, *_ = self.graphs.density(arguments.density, values)
         return log_prior + log_likelihood
 
-    def log_det(self, u: jax.Array, arguments: Arguments) -> jax.Array:
-        return self.coordinates.constrain(u, arguments.map)[1]
-
     def values(self, u: jax.Array, arguments: Arguments) -> tuple[dict[str, jax.Array], jax.Array]:
         """Latent and deterministic sites by name, and whether the vector is inside the region."""
         values, _ = self.coordinates.constrain(u, arguments.map)

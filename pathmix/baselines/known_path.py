@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.components import Values
+from pathmix.errors import UnsupportedSiteError
 from pathmix.region import Region, read_region
 from pathmix.slp import StraightLineProgram
 from pathmix.target import Target, make_target
@@ -129,7 +130,12 @@ def known_path(
     discovered: bool = True,
 ) -> KnownPath:
     """Prepare a path, given draws on it; nothing is compiled before it is needed."""
-    target = make_target(slp, read_region(slp, draws, boxes=False), {})
+    target = make_target(slp, read_region(slp, draws, boxes=False), draws)
+    for name in target.inert:
+        raise UnsupportedSiteError(
+            f"The site {name!r} has elements under a mask that never reach the density. A guide for each "
+            "address cannot leave them out; SDVI and DCC can."
+        )
     return KnownPath(target, read_region(slp, draws), prior_mass, executables, discovered)
 
 

@@ -26,7 +26,8 @@ class Wishes:
     among them, or has another shape there, an error, unless it is inside a plate and `fresh_plates` lets
     it be drawn afresh. With `simulate`, observed sites are drawn instead of conditioned on, and so are sites
     of these names that the present arguments leave unobserved; a given site is never among them. With
-    `supported`, a given value outside the support of its site ends the run with `OutsideSupport`.
+    `supported`, a given value outside the support of its site ends the run with `OutsideSupport`. The sites
+    of `gaps` are drawn where their given value is NaN.
     """
 
     given: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -34,6 +35,7 @@ class Wishes:
     fresh_plates: bool = False
     simulate: Collection[str] | None = None
     supported: bool = False
+    gaps: frozenset[str] = frozenset()
 
     def rows(self, rows: np.ndarray) -> "Wishes":
         """For some of the runs."""

@@ -71,11 +71,16 @@ def make_draw(target: Target, guide: Guide, size: int, *, weighed: bool) -> Comp
 
 
 def make_log_prob(target: Target, guide: Guide) -> Compilable:
-    """(params, values, arguments) -> log q~ of one draw, in the coordinates of the program."""
+    """(params, values, arguments) -> log q~ of one draw, in the coordinates of the program.
+
+    -inf where the draw would be rejected.
+    """
 
     def log_prob(params: Any, values: Any, arguments: Any) -> Any:
         u = target.unconstrain(values, arguments)
-        return guide.log_prob(params, u) - target.log_det(u, arguments)
+        found = target.density(u, arguments)
+        accepted = found.inside & (found.log_joint > -jnp.inf)
+        return jnp.where(accepted, guide.log_prob(params, u) - found.log_det, -jnp.inf)
 
     return log_prob
 

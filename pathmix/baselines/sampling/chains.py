@@ -147,7 +147,7 @@ class PathChains:
             states = self._kept.rows(self.options.kernel.burn_in)
         values = self._in_blocks("values", partial(make_values, self.target), [states]) if len(states) else {}
         weights = np.full(len(states), 1 / max(1, len(states)))
-        return WeightedDraws(self.target.slp, values, weights, self.log_prob)
+        return WeightedDraws(self.target.slp, values, weights, self.log_prob, self.target.inert)
 
     def log_prob(self, values: Values) -> float:
         """log gamma_k - log Z_k of one draw, in the coordinates of the program."""

@@ -160,6 +160,9 @@ class _Recorder(Messenger):
         if msg["infer"].get(SIMULATED):
             self.observed[name] = self._concrete(msg["value"])
         elif is_latent(msg):
+            if name in self.wishes.gaps:
+                given = self.given[name]
+                msg["value"] = jnp.where(jnp.isnan(given), msg["value"], given)
             values = self._concrete(msg["value"])
             if is_discrete(msg):
                 values = self._pin(msg, values)
@@ -191,6 +194,8 @@ class _Recorder(Messenger):
         msg["value"], msg["is_observed"] = None, False
         if not self.wishes.fits(name, value.shape, fn.shape(), in_plate=in_plate(msg)):
             return self._draw_afresh(name)
+        if name in self.wishes.gaps:  # drawn, and then put in
+            return
         if self.wishes.supported and not np.all(self._concrete(inside(fn.support, value))):
             raise OutsideSupport
         if not is_discrete(msg):

@@ -192,6 +192,8 @@ class _Recorder(Messenger):
             return None
         if self.wishes.supported and not is_inside(msg, value):
             raise OutsideSupport
+        if name in self.wishes.gaps:
+            value = torch.where(value.isnan(), drawn, value)
         return value.to(drawn.dtype)
 
     def _pin(self, name: str, value: torch.Tensor) -> torch.Tensor:

@@ -29,6 +29,7 @@ from pathmix.frontends.pyro.plates import subsampling
 from pathmix.frontends.pyro.record import keep_initial_value
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.sites import (
+    filled,
     is_deterministic,
     is_discrete,
     is_latent,
