@@ -155,6 +155,15 @@ def test_a_parameter_outside_of_its_constraint(library, d, xp, array, name, obse
         discover(model)
 
 
+@LIBRARIES
+def test_ends_that_are_swapped(library, d, xp, array):
+    def model():
+        library.sample("x", d.Uniform(array(5.0), array(2.0)))
+
+    with pytest.raises(errors.InvalidParameterError, match=r"'x' at test_messages.py:\d+ are 5 and 2"):
+        discover(model)
+
+
 def test_probabilities_that_do_not_sum_to_one():
     """NumPyro's density takes them as they are, and its draws normalise them. (Pyro normalises.)"""
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pathmix.errors import UnsupportedSiteError
+from pathmix.errors import InvalidParameterError, UnsupportedSiteError
 from pathmix.frontends.source import Source, caller
 
 
@@ -19,9 +19,14 @@ def not_drawn(name: str, distribution: Any, source: Source) -> UnsupportedSiteEr
 
 
 def check_proper(name: str, lower: np.ndarray, upper: np.ndarray) -> None:
-    """A uniform distribution without an end has no draws either."""
+    """A uniform distribution without an end has no draws either; nor has one whose ends are swapped."""
     if not np.all(np.isfinite(lower)) or not np.all(np.isfinite(upper)):
         raise UnsupportedSiteError(
             f"The site {name!r} at {caller()} has an improper prior (Uniform, without an end), which cannot "
             "be drawn from. Give it finite bounds, or take a wide Normal."
+        )
+    if np.all(lower >= upper) and lower.size:
+        raise InvalidParameterError(
+            f"The ends of Uniform at the site {name!r} at {caller()} are {lower.ravel()[0]:g} and "
+            f"{upper.ravel()[0]:g}: there is nothing between them. The lower end comes first."
         )

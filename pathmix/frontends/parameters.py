@@ -33,12 +33,12 @@ class Parameter(NamedTuple):
                 return np.any(value < -_SLACK, axis=-1) | (np.abs(value.sum(axis=-1) - 1) > _SIMPLEX_SLACK)
             lower, upper = (getattr(self.constraint, end, None) for end in ("lower_bound", "upper_bound"))
             if lower is not None and upper is not None:
-                return ~((value >= np.asarray(lower) - _SLACK) & (value <= np.asarray(upper) + _SLACK))
+                return ~((value >= lower - _SLACK) & (value <= upper + _SLACK))
             is_strict = type(self.constraint).__name__ in _STRICT
             if lower is not None:
-                return ~(value > np.asarray(lower)) if is_strict else ~(value >= np.asarray(lower))
+                return ~(value > lower) if is_strict else ~(value >= lower)
             if upper is not None:
-                return ~(value < np.asarray(upper)) if is_strict else ~(value <= np.asarray(upper))
+                return ~(value < upper) if is_strict else ~(value <= upper)
         return np.zeros(np.shape(value), bool)
 
     def said(self, site: str, source: Source) -> str:
@@ -54,7 +54,8 @@ def parameters(fn: Any, depth: int = 3) -> Iterator[Parameter]:
     for name, constraint in getattr(fn, "arg_constraints", {}).items():
         while hasattr(constraint, "base_constraint"):
             constraint = constraint.base_constraint
-        is_bounded = any(hasattr(constraint, end) for end in ("lower_bound", "upper_bound"))
+        bounds = [getattr(constraint, end, None) for end in ("lower_bound", "upper_bound")]
+        is_bounded = any(isinstance(bound, (int, float)) for bound in bounds)  # other bounds may be random
         if attributes.get(name) is not None and (is_bounded or _is_simplex(constraint)):
             yield Parameter(type(fn).__name__, name, attributes[name], constraint)
     for inner in attributes.values() if depth else ():
