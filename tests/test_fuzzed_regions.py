@@ -91,7 +91,8 @@ CONDITIONS = st.tuples(
 def apply(step, x):
     name, c = step
     if name in TYPES:
-        return x.astype(jax.dtypes.canonicalize_dtype(name))
+        widest = {"int64": jnp.result_type(int), "float64": jnp.result_type(float)}
+        return x.astype(widest.get(name, name))
     whole = jnp.issubdtype(x.dtype, jnp.integer)
     if name in UNARY:
         return UNARY[name](x) if not whole or name in WHOLE else x
