@@ -44,6 +44,14 @@ def callee(eqn: Any) -> Any:
     return functions[0] if same else None
 
 
+def scanned(eqn: Any) -> tuple[Any, int, int]:
+    """The body of a scan, how many of its operands are constant, and how many it carries."""
+    if "num_consts" in eqn.params:
+        return eqn.params["jaxpr"], eqn.params["num_consts"], eqn.params["num_carry"]
+    counts = [len(part) for part in eqn.params["ft_in"]]  # from jax 0.11 on
+    return eqn.params["jaxpr"], counts[0], counts[1]
+
+
 def opened(function: Any) -> jex.Jaxpr:
     return getattr(function, "jaxpr", function)
 
@@ -51,7 +59,7 @@ def opened(function: Any) -> jex.Jaxpr:
 def _through(eqn: Any, on: list[Sites]) -> list[Sites]:
     """The sites behind each result of an operation."""
     if eqn.primitive.name == "scan":
-        body, consts, carried = (eqn.params[name] for name in ("jaxpr", "num_consts", "num_carry"))
+        body, consts, carried = scanned(eqn)
         return _results(body, settled(body, on, consts, carried))
     if (inner := callee(eqn)) is not None:
         return _results(inner, on)

@@ -159,7 +159,8 @@ class Posterior:
 
     def sample(self, seed: int | jax.Array, count: int) -> Draws:
         """Draws from the mixture: latent and deterministic sites, masked where a path lacks one."""
-        check_surroundings("posterior.sample", (seed, count), runs_program=False)
+        runs_program = any(component.inert for component in self._components)
+        check_surroundings("posterior.sample", (seed, count), runs_program=runs_program)
         with engine_scope(self._precision):
             path, pieces = self._sample(Seed.of(seed), count)
             return merge(pieces, path)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core as jex
 
-from pathmix.dependence import NOTHING, Sites, callee, dependence, opened, settled, sites_of
+from pathmix.dependence import NOTHING, Sites, callee, dependence, opened, scanned, settled, sites_of
 from pathmix.graph import Graph, apply
 
 Marks = list[tuple[jax.Array, Sites]]  # of switches, with the sites that they depend on
@@ -98,7 +98,7 @@ def _cond(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Ma
 
 
 def _scan(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
-    body, consts, carried = (eqn.params[name] for name in ("jaxpr", "num_consts", "num_carry"))
+    body, consts, carried = scanned(eqn)
     fixed, start, rows = operands[:consts], operands[consts : consts + carried], operands[consts + carried :]
     on = settled(body, on, consts, carried)
     switches = _switches(body, on)

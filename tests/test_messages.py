@@ -29,8 +29,7 @@ LIBRARIES = pytest.mark.parametrize(
 
 def discover(model, *args, samples=32):
     with engine_scope("float64"):
-        read = lambda slp, draws: read_region(slp)  # noqa: E731
-        return PriorDiscovery(samples).discover(bind(model, args), Seed.of(0), read)
+        return PriorDiscovery(samples).discover(bind(model, args), Seed.of(0), read_region)
 
 
 @LIBRARIES

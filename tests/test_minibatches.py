@@ -103,5 +103,5 @@ def location_after_a_step(estimator, batch):
     options = TrainingOptions(optax.sgd(1e-3), particles=6, elbo_samples=10)
     fit = PathFit(target, MeanField(), estimator, options, Executables(), Seed.of(0))
     start = fit.start_from(np.array([[-1.0], [1.0]]))
-    fit.advance(start, 1, 0.0, lambda steps, elbo: True)
+    assert len(list(fit.advance(start, 1, 0.0))) == 1
     return float(start.state.params.loc[0])
