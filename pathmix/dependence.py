@@ -45,11 +45,19 @@ def callee(eqn: Any) -> Any:
 
 
 def scanned(eqn: Any) -> tuple[Any, int, int]:
-    """The body of a scan, how many of its operands are constant, and how many it carries."""
-    if "num_consts" in eqn.params:
-        return eqn.params["jaxpr"], eqn.params["num_consts"], eqn.params["num_carry"]
-    counts = [len(part) for part in eqn.params["ft_in"]]  # from jax 0.11 on
-    return eqn.params["jaxpr"], counts[0], counts[1]
+    """The body of a scan, how many of its operands are constant, and how many it carries.
+
+    Told by ranks, since versions of JAX name their parameters differently: what is scanned over has an axis
+    more outside of the body.
+    """
+    body = opened(eqn.params["jaxpr"])
+    rows = sum(_rank(a) > _rank(b) for a, b in zip(eqn.invars, body.invars, strict=True))
+    carried = sum(_rank(a) == _rank(b) for a, b in zip(eqn.outvars, body.outvars, strict=True))
+    return eqn.params["jaxpr"], len(eqn.invars) - carried - rows, carried
+
+
+def _rank(atom: Any) -> int:
+    return len(atom.aval.shape)
 
 
 def opened(function: Any) -> jex.Jaxpr:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from pathmix.discovery import Discovered
 from pathmix.frontends.source import raised_at
-from pathmix.posterior import DiscoveryReport, FittedPath
+from pathmix.posterior import FittedPath
+from pathmix.report import DiscoveryReport
 from pathmix.slp import StraightLineProgram
 from pathmix.warn import warn
 

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from pathmix.components import Component
-from pathmix.discovery import Discovered
 from pathmix.draws import Draws, Piece, merge
 from pathmix.errors import PathmixError, ValueLookupError
 from pathmix.frontends.wishes import Wishes
@@ -21,6 +20,7 @@ from pathmix.precision import Precision, engine_scope
 from pathmix.predictions import simulate
 from pathmix.program import Program
 from pathmix.redraw import redraw
+from pathmix.report import DiscoveryReport
 from pathmix.seeds import Seed
 from pathmix.status import Status
 from pathmix.surroundings import check_surroundings
@@ -66,43 +66,6 @@ class FittedPath:
     @property
     def pinned(self) -> dict[str, Any]:
         return dict(self.path.pinned)
-
-
-@dataclass(frozen=True)
-class DiscoveryReport:
-    """What discovery saw."""
-
-    samples: int
-    runs: int
-    dropped_mass: float  # of paths that were seen, and cut off by max_paths
-    log_d_min: float  # the smallest log-density among prior draws
-    unseen_mass: float  # prior mass of the paths that were never seen: an estimate
-    unseen_bound: float  # what it is at most, with a confidence of 95%
-    unseen_is_exact: bool  # both are the mass itself: no continuous value decides anything
-    failed_runs: int  # prior runs that the program ended with an error
-
-    @staticmethod
-    def of(
-        found: Discovered, *, log_d_min: float, later_runs: int = 0, later_mass: float = 0.0
-    ) -> "DiscoveryReport":
-        """Of a discovery, after which a method may have found more paths by itself."""
-        return DiscoveryReport(
-            samples=found.samples,
-            runs=found.runs + later_runs,
-            dropped_mass=found.dropped_mass,
-            log_d_min=log_d_min,
-            unseen_mass=max(found.unseen_mass - later_mass, 0.0),
-            unseen_bound=max(found.unseen_bound - later_mass, 0.0),
-            unseen_is_exact=found.unseen_is_exact,
-            failed_runs=found.failed_runs,
-        )
-
-    @property
-    def unseen(self) -> str:
-        """The unseen mass in a line."""
-        if not self.unseen_is_exact:
-            return f"Unseen: at most {_percent(self.unseen_bound)} of the prior mass (95%)"
-        return f"Unseen: {_percent(self.unseen_mass)} of the prior mass, exactly"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -283,7 +246,3 @@ class Posterior:
                 drawn = redraw(self._program, component.slp, component.inert, again, drawn)
             pieces.append((rows, drawn))
         return path, pieces
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%" if share < 0.995 else "100%"

@@ -18,11 +18,12 @@ from pathmix.guides import Guide, MeanField
 from pathmix.labels import label, unique
 from pathmix.notes import common_notes
 from pathmix.options import NAMED_GUIDES, check_guide, check_options
-from pathmix.posterior import DiscoveryReport, FittedGuide, FittedPath, Posterior
+from pathmix.posterior import FittedGuide, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
 from pathmix.progress import ProgressBar
 from pathmix.region import read_region
+from pathmix.report import DiscoveryReport
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 from pathmix.surroundings import check_surroundings

@@ -24,11 +24,12 @@ from pathmix.labels import label, unique
 from pathmix.members import check_members
 from pathmix.notes import common_notes
 from pathmix.options import check_method
-from pathmix.posterior import DiscoveryReport, FittedPath, Posterior
+from pathmix.posterior import FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
 from pathmix.program import Program
 from pathmix.progress import ProgressBar
 from pathmix.region import read_region
+from pathmix.report import DiscoveryReport
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
 from pathmix.surroundings import check_surroundings

@@ -18,8 +18,9 @@ from pathmix.components import Component, Values, WeightedDraws
 from pathmix.discovery import Discovered
 from pathmix.labels import label, unique
 from pathmix.notes import common_notes
-from pathmix.posterior import DiscoveryReport, FittedPath, Posterior
+from pathmix.posterior import FittedPath, Posterior
 from pathmix.precision import Precision
+from pathmix.report import DiscoveryReport
 from pathmix.status import Status
 
 LogQ = Callable[[KnownPath, Values], float]  # of one draw, in the coordinates of the program

@@ -5,7 +5,7 @@ is made up for, once for each path. Works on the arrays and constraints of both 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,18 @@ from pathmix.slp import Flaw
 
 # Distributions that take NaN for a missing value.
 _TAKE_NAN = ("NanMaskedNormal", "NanMaskedMultivariateNormal")
+_ALL_NUMBERS = ("_Real", "_RealVector", "_RealMatrix")
 
 
-def covered(fn: Any, value: Any, mask: Any, rounded: Callable[[Any], Any]) -> list[Any]:
-    """Whether each value of a batch is in the closed support, or masked: arrays that must all hold.
+class Cover(NamedTuple):
+    """Whether each value of a batch is in a part of its closed support, or masked."""
+
+    inside: Any
+    binds: bool  # latent sites on which it depends; to be no NaN does not
+
+
+def covered(fn: Any, value: Any, mask: Any, rounded: Callable[[Any], Any]) -> list[Cover]:
+    """The covers of observed values, which must all hold.
 
     Each end of an interval is one of them: one may depend on latent sites where the other does not. The ends
     themselves have measure zero, and the density says what it is there. Matrices and simplices may have been
@@ -36,7 +44,8 @@ def covered(fn: Any, value: Any, mask: Any, rounded: Callable[[Any], Any]) -> li
             inside = support.check(value)
             inside = inside | support.check(rounded(value)) if support.event_dim else inside
             hidden = ~mask
-            return [inside | _over_events(hidden, support.event_dim if hidden.ndim else 0)]
+            inside = inside | _over_events(hidden, support.event_dim if hidden.ndim else 0)
+            return [Cover(inside, binds=type(base).__name__ not in _ALL_NUMBERS)]
         except NotImplementedError:
             return []
     parts = [value == value]
@@ -44,7 +53,8 @@ def covered(fn: Any, value: Any, mask: Any, rounded: Callable[[Any], Any]) -> li
     if not (mixed and any(np.ndim(bound) for bound in bounds if bound is not None)):
         parts += [value >= bounds[0]] if bounds[0] is not None else []
         parts += [value <= bounds[1]] if bounds[1] is not None else []
-    return [_over_events(part | ~mask, len(fn.event_shape)) for part in parts]
+    event_dim = len(fn.event_shape)
+    return [Cover(_over_events(part | ~mask, event_dim), binds=i > 0) for i, part in enumerate(parts)]
 
 
 def _over_events(part: Any, event_dim: int) -> Any:

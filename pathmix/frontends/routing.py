@@ -14,6 +14,7 @@ import numpy as np
 from jax.core import Tracer
 from numpyro import primitives
 
+from pathmix.frontends.source import raised_at
 from pathmix.frontends.vectors import vector_decision
 from pathmix.path import DecisionKind
 
@@ -49,6 +50,16 @@ def routed(observer: Observer) -> Iterator[None]:
             else:
                 setattr(tracer_class, name, original)
         _observer.reset(token)
+
+
+def note_tracers(error: Exception) -> None:
+    """Say what to do where JAX complains that a traced value is no number."""
+    if isinstance(error, TypeError) and ("racer" in str(error) or "raced" in str(error)):
+        error.add_note(
+            f"pathmix: at {raised_at(error)} a number is needed; make one of the random value: "
+            "int(k), as in numpyro.plate('n', int(k)). Values inside a function that JAX transforms "
+            "(jit, vmap, scan, ...) cannot be looked at."
+        )
 
 
 def _route(answer: Callable[..., Any], original: Any, name: str) -> Callable[..., Any]:

@@ -34,7 +34,7 @@ from pathmix.frontends.numpyro.sites import (
     unobserve,
 )
 from pathmix.frontends.parameters import parameters
-from pathmix.frontends.routing import routed
+from pathmix.frontends.routing import note_tracers, routed
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.source import Source, caller, raised_at
@@ -71,12 +71,7 @@ def record(
         except PathmixError:
             raise
         except Exception as error:
-            if isinstance(error, TypeError) and ("racer" in str(error) or "raced" in str(error)):
-                error.add_note(
-                    f"pathmix: at {raised_at(error)} a number is needed; make one of the random value: "
-                    "int(k), as in numpyro.plate('n', int(k)). Values inside a function that JAX transforms "
-                    "(jit, vmap, scan, ...) cannot be looked at."
-                )
+            note_tracers(error)
             return recorder.failed(error)
     return recorder.execution()
 

@@ -205,7 +205,9 @@ class _Replayer(Messenger):
             self.remarks.append(remark)
         known = None if isinstance(value, Tracer) else np.asarray(value)
         mask = jnp.asarray(mask_of(fn))
-        for inside in covered(fn, value, mask, lambda x: x.astype(jnp.float32)):
+        for inside, binds in covered(fn, value, mask, lambda x: x.astype(jnp.float32)):
+            if isinstance(inside, Tracer) and not binds:
+                continue
             if isinstance(inside, Tracer):
                 self.indicators.append((f"{name!r} at {source}", jnp.all(inside)))
                 terms = jnp.where(inside, terms, -jnp.inf)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpyro
+from numpyro.distributions import Distribution
 
 from pathmix.frontends.statements import one_program
 
@@ -11,5 +12,11 @@ from pathmix.frontends.statements import one_program
 @contextmanager
 def frontend_scope() -> Iterator[None]:
     """One program at a time, without argument validation: validation looks at random values too."""
-    with one_program, numpyro.validation_enabled(False):
-        yield
+    with one_program:
+        # The library's context manager alone would leave a default of its own behind.
+        before = Distribution._validate_args
+        try:
+            with numpyro.validation_enabled(False):
+                yield
+        finally:
+            Distribution.set_default_validate_args(before)

@@ -33,6 +33,7 @@ class Observation:
     support: str
     inside: torch.Tensor
     value: torch.Tensor
+    binds: bool  # latent sites on which it depends
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,12 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
     deterministics: dict[str, int] = {}
     drawn: dict[str, int] = {}
     masks: dict[str, int] = {}
+    first_cover = first + len(contents.decided_after)
+    binding = [
+        number
+        for number, observation in enumerate(contents.observations)
+        if observation.binds and flat.outputs[first_cover + 2 * number] not in flat.constants
+    ]
 
     def density(*inputs: jax.Array) -> list[Any]:
         values = interpret(flat, inputs)
@@ -90,7 +97,7 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
         raw = [values[next(nodes)] for _ in decided]
         outputs += [holds(raw[i - first], d) for i, d in zip(random, decisions, strict=True)]
         covers = [(next(nodes), next(nodes))[0] for _ in contents.observations]
-        outputs += [jnp.all(values[node]) for node in covers if node not in flat.constants]
+        outputs += [jnp.all(values[covers[number]]) for number in binding]
         for name, (build, parameters) in contents.supports.items():
             parts = [next(nodes) for _ in parameters]
             known = [flat.constants[n] if n in flat.constants else values[n] for n in parts]
@@ -119,13 +126,8 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
     ]
     graph = Graph.of(jax.make_jaxpr(density)(*avals))
     path = replace(execution.path, decisions=decisions)
-    first_cover = first + len(contents.decided_after)
-    covers = flat.outputs[first_cover : first_cover + 2 * len(contents.observations) : 2]
-    indicators = tuple(
-        f"{seen.name!r} at {seen.source}"
-        for seen, node in zip(contents.observations, covers, strict=True)
-        if node not in flat.constants
-    )
+    seen = [contents.observations[number] for number in binding]
+    indicators = tuple(f"{observation.name!r} at {observation.source}" for observation in seen)
     return Lowered(
         graph=graph,
         path=path,

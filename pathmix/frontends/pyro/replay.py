@@ -225,9 +225,9 @@ class _Replayer(Messenger):
         if remark := broadcast_remark(name, source, batch, fn.batch_shape):
             self.remarks.append(remark)
         mask = torch.as_tensor(mask_of(msg))
-        for inside in covered(fn, value, mask, torch.Tensor.float):
-            self.observations.append(Observation(name, source, described(fn.support), inside, value))
-            terms = torch.where(inside, terms, -torch.inf)
+        for inside, binds in covered(fn, value, mask, torch.Tensor.float):
+            self.observations.append(Observation(name, source, described(fn.support), inside, value, binds))
+            terms = torch.where(inside, terms, -torch.inf) if binds else terms
         return terms
 
     def _pyro_param(self, msg: Any) -> None:
