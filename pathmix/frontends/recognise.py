@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -15,6 +15,7 @@ from pathmix.errors import MissingExtraError
 from pathmix.frontends import numpyro as numpyro_frontend
 from pathmix.frontends.arguments import Frames, has_frames, taken
 from pathmix.frontends.base import Frontend
+from pathmix.frontends.numpyro.scope import unvalidated
 from pathmix.frontends.statements import loaded_libraries, one_program, watched
 from pathmix.program import Limits, Program
 from pathmix.seeds import Seed
@@ -70,6 +71,10 @@ def _pyro_frontend() -> Frontend:
     return cast(Frontend, frontend)
 
 
+def _pyro_unvalidated() -> AbstractContextManager[None]:
+    return sys.modules["pyro"].validation_enabled(False)
+
+
 def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """The library of the first statement; None if there is none before the program ends or fails."""
     first: list[str] = []
@@ -87,7 +92,7 @@ def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: d
             stack.enter_context(torch.random.fork_rng(devices=[]))
         for library in loaded_libraries():
             # Validation would end the program at a parameter that is told of better later.
-            stack.enter_context(sys.modules[library].validation_enabled(False))
+            stack.enter_context(unvalidated() if library == "numpyro" else _pyro_unvalidated())
             stack.enter_context(watched(library, stop_at(library)))
         # A program may need its own library's arrays where the user gives lists, or NumPy's.
         made = [numpyro_frontend.adapt(taken((args, kwargs), jnp.asarray, "arrays"))]
