@@ -1,12 +1,18 @@
 """What every method tells about its result, beside its own remarks."""
 
 from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
 
 from pathmix.discovery import Discovered
 from pathmix.frontends.source import raised_at
 from pathmix.posterior import FittedPath
+from pathmix.program import Program
 from pathmix.report import DiscoveryReport
 from pathmix.slp import StraightLineProgram
+from pathmix.status import Status
 from pathmix.warn import warn
 
 _NOTABLE_UNSEEN = 0.01
@@ -51,6 +57,23 @@ def common_notes(
     if all(path.weight == 0 for path in fitted):
         warn(f"No path carries weight. The first one says: {fitted[0].message}")
     return notes
+
+
+def nan_arguments(program: Program, fitted: Sequence[FittedPath]) -> list[str]:
+    """A note on arguments with NaN, where a path has no density for it."""
+    if not any(path.status is Status.NAN for path in fitted):
+        return []
+    named = {**{f"number {i}": a for i, a in enumerate(program.args, 1)}, **program.kwargs}
+    counts = {name: nans for name, argument in named.items() if (nans := _nans(argument))}
+    listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
+    return (
+        [f"Arguments of the program have NaN, and so has its density: argument {listed}."] if counts else []
+    )
+
+
+def _nans(argument: Any) -> int:
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(argument) if hasattr(leaf, "__array__")]
+    return sum(int(np.isnan(leaf).sum()) for leaf in leaves if leaf.dtype.kind == "f")
 
 
 def _on_failure(slp: StraightLineProgram, path: FittedPath) -> str:

@@ -16,7 +16,7 @@ from pathmix.executors.threads import Threads
 from pathmix.frontends.recognise import bind
 from pathmix.guides import Guide, MeanField
 from pathmix.labels import label, unique
-from pathmix.notes import common_notes
+from pathmix.notes import common_notes, nan_arguments
 from pathmix.options import NAMED_GUIDES, check_guide, check_options
 from pathmix.posterior import FittedGuide, FittedPath, Posterior
 from pathmix.precision import Precision, engine_scope
@@ -210,6 +210,7 @@ class SDVI:
             notes=(
                 *training_notes(fits, fitted, interrupted=interrupted),
                 *common_notes(found, report, [path.slp for path in found.paths], fitted),
+                *nan_arguments(program, fitted),
             ),
             interrupted=interrupted,
             _program=program,

@@ -57,6 +57,7 @@ BEYOND = {
     "negative count": (lambda d: d.Poisson(2.0), [1.0, -2.0]),
     "no truth value": (lambda d: d.Bernoulli(0.5), [1.0, 2.0]),
     "too many": (lambda d: d.Binomial(3, 0.5), [1.0, 4.0]),
+    "no such class": (lambda d: d.Categorical(logits=np.zeros(3) if d is dist else torch.zeros(3)), [1, 3]),
     "interval": (lambda d: d.Uniform(0.0, 2.0), [1.0, 2.5]),
 }
 SIMPLEX = [[0.2, 0.3, 0.5], [0.2, 0.3, 0.6]]
@@ -189,6 +190,19 @@ def test_missing_numbers_are_named(in_pyro):
 
     with pytest.raises(ImpossibleObservationError, match=r"'y' at test_obs.*NaN: 1 of 3 .*index 1.*obs_mask"):
         exact.fit(model, as_array([0.5, np.nan, 1.0]), discovery=FEW)
+
+
+@both
+def test_missing_numbers_in_other_arguments_are_noted(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+
+    def model(x, y):
+        sample("y", d.Normal(sample("slope", d.Normal(0.0, 1.0)) * x, 1.0), obs=y)
+
+    with pytest.warns(pathmix.PathmixWarning, match="No path carries weight"):
+        posterior = exact.fit(model, as_array([1.0, np.nan]), as_array([0.5, 1.0]), budget=50, discovery=FEW)
+    assert posterior.paths[0].status is Status.NAN
+    assert any("argument number 1 (1)" in note for note in posterior.notes)
 
 
 @both

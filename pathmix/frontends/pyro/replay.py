@@ -292,7 +292,14 @@ def _log_prob(msg: Any, fn: Any) -> torch.Tensor:
     except Exception as error:
         if wrong := shape_error(msg, caller()):
             raise wrong from error
+        if is_observation(msg) and not _is_covered(msg):
+            return torch.zeros(())  # values that PyTorch does not compute with: the path is impossible
         raise
+
+
+def _is_covered(msg: Any) -> bool:
+    value, mask = torch.as_tensor(msg["value"]), torch.as_tensor(mask_of(msg))
+    return all(bool(inside.all()) for inside, _ in covered(msg["fn"], value, mask, torch.Tensor.float))
 
 
 def _as_torch(values: np.ndarray) -> torch.Tensor:
