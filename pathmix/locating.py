@@ -16,7 +16,7 @@ def path_at(program: Program, values: dict[str, np.ndarray]) -> Path | None:
     wishes = Wishes({n: v[None] for n, v in values.items()}, complete=True, supported=True)
     try:
         return next(iter(program.frontend.explore(program, Seed.of(0), np.ones(1, bool), wishes=wishes))).path
-    except (ValueLookupError, RunawayProgramError):
+    except (ValueLookupError, RunawayProgramError, Warning):
         raise
     except (OutsideSupport, Exception):  # no run that ended so has become a path
         return None

@@ -1,5 +1,7 @@
 """The density of a posterior: zero off every support and off the known paths, in both libraries."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,57 +79,94 @@ def fit(model, *args, **options):
     return pathmix.SDVI(model, **{**QUICK, **options}).run(0, *args)
 
 
-def numpyro_model(name):
-    return lambda: numpyro.sample("x", DISTRIBUTIONS[name])
+def numpyro_model():
+    for name, prior in DISTRIBUTIONS.items():
+        numpyro.sample(name, prior)
 
 
-def pyro_model(name):
-    return lambda: pyro.sample("x", PYRO[name])
+def pyro_model():
+    for name, prior in PYRO.items():
+        pyro.sample(name, prior)
 
 
-MODELS = [(numpyro_model, name) for name in DISTRIBUTIONS] + [(pyro_model, name) for name in PYRO]
+# PyTorch's Wishart tells of its own draws.
+pytestmark = pytest.mark.filterwarnings("ignore:Singular sample detected")
 
 
-@pytest.mark.filterwarnings("ignore:Singular sample detected")  # of PyTorch's Wishart
-@pytest.mark.parametrize(("make", "name"), MODELS)
-def test_on_and_off_every_support(make, name):
-    posterior = fit(make(name))
-    draws, params = posterior.sample(0, 6)["x"].data, posterior.paths[0].guide.params
+@pytest.fixture(scope="module")
+def posteriors():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Singular sample detected")
+        return {model: fit(model) for model in (numpyro_model, pyro_model)}
+
+
+def one_draw(posterior):
+    return {name: values.data[0] for name, values in posterior.sample(0, 1).items()}
+
+
+def normals_of(posterior, name):
+    """The parameters of the guide for one site."""
+    coordinates, params = posterior._components[0].fit.target.coordinates, posterior.paths[0].guide.params
+    order = [coordinates.sites[index].name for block in coordinates.blocks for index in block.sites]
+    start, stop = coordinates.stretches[order.index(name)]
+    return np.asarray(params.loc[start:stop]), np.exp(params.log_scale[start:stop])
+
+
+def log_density(posterior, name, x):
+    """Of one site: normals, and the library's own determinant."""
+    bijection = biject_to(DISTRIBUTIONS[name].support)
+    u = bijection.inv(jnp.asarray(x))
+    log_det = jnp.sum(bijection.log_abs_det_jacobian(u, jnp.asarray(x)))
+    return stats.norm.logpdf(np.ravel(u), *normals_of(posterior, name)).sum() - float(log_det)
+
+
+@pytest.mark.parametrize("model", [numpyro_model, pyro_model])
+def test_the_density_at_draws(posteriors, model):
+    posterior = posteriors[model]
+    draws = posterior.sample(0, 5)
     with jax.enable_x64(True), numpyro.validation_enabled(False):
-        bijection = biject_to(DISTRIBUTIONS[name].support)
-        for x in draws:
-            u = bijection.inv(jnp.asarray(x))
-            log_det = jnp.sum(bijection.log_abs_det_jacobian(u, jnp.asarray(x)))
-            normals = stats.norm.logpdf(np.ravel(u), params.loc, np.exp(params.log_scale))
-            wanted = float(normals.sum() - log_det)
-            assert posterior.log_prob({"x": x}) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+        for row in range(5):
+            values = {name: draws[name].data[row] for name in draws}
+            wanted = sum(log_density(posterior, name, x) for name, x in values.items())
+            assert posterior.log_prob(values) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [(numpyro_model, n) for n in DISTRIBUTIONS] + [(pyro_model, n) for n in PYRO]
+)
+def test_off_every_support(posteriors, model, name):
+    values = one_draw(posteriors[model])
     for x in OUTSIDE[name]:
-        assert posterior.log_prob({"x": np.asarray(x, float)}) == -np.inf, x
-    with pytest.raises(ValueLookupError, match=r"'x' at test_log_prob.py:\d+ has shape .* \(2, 2, 2\)"):
-        posterior.log_prob({"x": np.zeros((2, 2, 2))})
+        assert posteriors[model].log_prob({**values, name: np.asarray(x, float)}) == -np.inf, x
+    message = rf"{name!r} at test_log_prob.py:\d+ has shape .* \(2, 2, 2\)"
+    with pytest.raises(ValueLookupError, match=message):
+        posteriors[model].log_prob({**values, name: np.zeros((2, 2, 2))})
 
 
-@pytest.mark.parametrize("make", [numpyro_model, pyro_model])
-def test_rounding_is_no_reason_to_be_outside(make):
-    posterior = fit(make("simplex"))
+@pytest.mark.parametrize("model", [numpyro_model, pyro_model])
+def test_rounding_is_no_reason_to_be_outside(posteriors, model):
+    posterior, values = posteriors[model], one_draw(posteriors[model])
     centre = np.array([0.2, 0.3, 0.5])
-    wanted = posterior.log_prob({"x": centre})
+    wanted = posterior.log_prob({**values, "simplex": centre})
     assert np.isfinite(wanted)
     for x in (centre + 3e-7, centre - 3e-7, centre.astype(np.float32), torch.tensor(centre).float()):
-        assert posterior.log_prob({"x": x}) == pytest.approx(wanted, abs=1e-4)
+        assert posterior.log_prob({**values, "simplex": x}) == pytest.approx(wanted, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["simplex", "correlation factor", "covariance", "zero sum", "ordered"])
-def test_draws_in_single_precision_are_inside(name):
-    posterior = fit(numpyro_model(name), precision="float32")
-    draws = posterior.sample(0, 10)["x"]
-    assert np.all(np.isfinite([posterior.log_prob({"x": x}) for x in draws.data]))
-    assert posterior.log_prob({"x": np.asarray(OUTSIDE[name][0])}) == -np.inf
+def test_single_precision():
+    names = ["simplex", "correlation factor", "zero sum", "ordered"]
 
+    def model():
+        numpyro.sample("long", dist.Dirichlet(jnp.ones(200)))
+        for name in names:
+            numpyro.sample(name, DISTRIBUTIONS[name])
 
-def test_a_long_simplex_in_single_precision():
-    posterior = fit(lambda: numpyro.sample("x", dist.Dirichlet(jnp.ones(200))), precision="float32")
-    assert np.all(np.isfinite([posterior.log_prob({"x": x}) for x in posterior.sample(0, 10)["x"].data]))
+    posterior = fit(model, precision="float32")
+    draws = posterior.sample(0, 10)
+    rows = [{name: draws[name].data[row] for name in draws} for row in range(10)]
+    assert np.all(np.isfinite([posterior.log_prob(values) for values in rows]))
+    for name in names:
+        assert posterior.log_prob({**rows[0], name: np.asarray(OUTSIDE[name][0])}) == -np.inf
 
 
 def test_supports_that_depend_on_other_sites():
@@ -168,28 +207,36 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE)
-@pytest.mark.parametrize("library", ["numpyro", "pyro"])
-def test_discrete_sites(library, name):
-    jax_prior, torch_prior, inside, outside = WHOLE[name]
+def numpyro_choice():
+    which = list(WHOLE)[int(numpyro.sample("which", dist.Categorical(jnp.ones(len(WHOLE)) / len(WHOLE))))]
+    int(jnp.ravel(numpyro.sample(which, WHOLE[which][0]))[0])
+    numpyro.sample("z", dist.Normal(0, 1))
 
-    def numpyro_program():
-        k = int(jnp.ravel(numpyro.sample("k", jax_prior))[0])
-        numpyro.sample(f"z_{k}", dist.Normal(0, 1))
 
-    def pyro_program():
-        k = int(pyro.sample("k", torch_prior).reshape(-1)[0])
-        pyro.sample(f"z_{k}", pdist.Normal(0.0, 1.0))
+def pyro_choice():
+    which = list(WHOLE)[int(pyro.sample("which", pdist.Categorical(torch.ones(len(WHOLE)))))]
+    int(pyro.sample(which, WHOLE[which][1]).reshape(-1)[0])
+    pyro.sample("z", pdist.Normal(0.0, 1.0))
 
-    posterior = fit(numpyro_program if library == "numpyro" else pyro_program)
-    z = f"z_{int(np.ravel(inside)[0])}"
-    path = next(p for p in posterior.paths if np.all(np.asarray(p.pinned["k"]) == inside))
-    loc, scale = path.guide.params.loc[0], np.exp(path.guide.params.log_scale[0])
-    wanted = np.log(path.weight) + stats.norm.logpdf(0.3, loc, scale)
-    for k in (inside, np.asarray(inside, float), torch.tensor(inside)):
-        assert posterior.log_prob({"k": k, z: 0.3}) == pytest.approx(wanted, rel=1e-9)
-    for k in outside:
-        assert posterior.log_prob({"k": np.asarray(k), z: 0.3}) == -np.inf, k
+
+@pytest.mark.parametrize("model", [numpyro_choice, pyro_choice])
+def test_discrete_sites(model):
+    posterior = fit(model, discovery=pathmix.PriorDiscovery(250), allocation=pathmix.Uniform(budget=100))
+    for which, (name, (_, _, inside, outside)) in enumerate(WHOLE.items()):
+        (path,) = (
+            path
+            for path in posterior.paths
+            if path.pinned["which"] == which and np.all(np.asarray(path.pinned[name]) == inside)
+        )
+        loc, scale = path.guide.params.loc[0], np.exp(path.guide.params.log_scale[0])
+        wanted = float(np.log(path.weight) + stats.norm.logpdf(0.3, loc, scale))
+        for k in (inside, np.asarray(inside, float), torch.tensor(inside)):
+            assert posterior.log_prob({"which": which, name: k, "z": 0.3}) == pytest.approx(wanted, rel=1e-9)
+        for k in outside:
+            assert posterior.log_prob({"which": which, name: np.asarray(k), "z": 0.3}) == -np.inf, k
+    # A fraction leads nowhere, not to a path whose sites are missing.
+    assert posterior.log_prob({"which": 0.5, "bernoulli": 1, "z": 0.3}) == -np.inf
+    assert posterior.log_prob({"which": -1, "multinomial": [1, 1], "z": 0.3}) == -np.inf
 
 
 def branching(sample, normal, gamma, y):
@@ -227,6 +274,21 @@ def test_an_unknown_path_has_no_density_whatever_happens_there(library):
         posterior.log_prob({"x": None, "scale": 1.0})
 
 
+def test_a_warning_that_is_an_error_is_not_taken_for_a_path():
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        if told:
+            warnings.warn("mine", UserWarning, stacklevel=1)
+        numpyro.sample("y", dist.Normal(x, 1), obs=0.5)
+
+    told = []
+    posterior = fit(model)
+    told.append(True)
+    with warnings.catch_warnings(), pytest.raises(UserWarning, match="mine"):
+        warnings.simplefilter("error")
+        posterior.log_prob({"x": 0.0})
+
+
 def test_a_run_without_end_is_said():
     def model():
         x = numpyro.sample("x", dist.Normal(0, 1))
@@ -240,10 +302,10 @@ def test_a_run_without_end_is_said():
         posterior.log_prob({"x": 9.0})
 
 
-def test_tensors_that_want_gradients():
-    posterior = fit(pyro_model("real"))
+def test_tensors_that_want_gradients(posteriors):
+    posterior, values = posteriors[pyro_model], one_draw(posteriors[pyro_model])
     x = torch.tensor(0.5, requires_grad=True)
-    assert posterior.log_prob({"x": x}) == posterior.log_prob({"x": 0.5})
+    assert posterior.log_prob({**values, "real": x}) == posterior.log_prob({**values, "real": 0.5})
 
 
 @pytest.mark.parametrize("method", [DCC, BBVI, AutoGuide])
