@@ -66,9 +66,7 @@ def nan_arguments(program: Program, fitted: Sequence[FittedPath]) -> list[str]:
     named = {**{f"number {i}": a for i, a in enumerate(program.args, 1)}, **program.kwargs}
     counts = {name: nans for name, argument in named.items() if (nans := _nans(argument))}
     listed = ", ".join(f"{name} ({count})" for name, count in counts.items())
-    return (
-        [f"Arguments of the program have NaN, and so has its density: argument {listed}."] if counts else []
-    )
+    return [f"Arguments of the program have NaN, as has its density: argument {listed}."] if counts else []
 
 
 def _nans(argument: Any) -> int:

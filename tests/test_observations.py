@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy import integrate, stats
 
+import pathmix
 from pathmix import Status
 from pathmix.discovery import PriorDiscovery
 from pathmix.errors import ImpossibleObservationError
