@@ -11,7 +11,7 @@ from pathmix.graph import Graph
 from pathmix.path import Decision, Path
 from pathmix.precision import engine_scope
 from pathmix.region import read_region
-from pathmix.slp import Site, StraightLineProgram
+from pathmix.slp import Facts, Site, StraightLineProgram
 
 UNARY = {
     "neg": jnp.negative,
@@ -136,8 +136,13 @@ def program(function, sites=1, dtype=np.float64, bounds=(-np.inf, np.inf)):
         sites=tuple(Site(name, (), np.dtype(dtype), source, None, None, bounds) for name in names),
         graph=Graph.of(closed),
         deterministics=(),
+        drawn=(),
+        decided_after=(len(names),),
         params=(),
         observed=(),
+        facts=Facts(),
+        masks=(),
+        indicators=(),
         plates=(),
         minibatch=None,
     )

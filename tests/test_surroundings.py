@@ -287,7 +287,8 @@ def state():
             "torch threads": [torch.get_num_threads(), torch.get_num_interop_threads()],
             "dtype": str(torch.get_default_dtype()),
             "gradients": torch.is_grad_enabled(),
-            "validation": [pdist.Distribution._validate_args, pyro.infer.util.is_validation_enabled()],
+            "validation": torch.distributions.Distribution._validate_args,
+            "validation of inference": pyro.infer.util.is_validation_enabled(),
         }
     return found
 

@@ -1,0 +1,14 @@
+"""Tests named in slow.txt belong to `make trust`; a quicker case of most of them stays in `make test`."""
+
+from pathlib import Path
+
+import pytest
+
+SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().splitlines())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid in SLOW:
+            item.add_marker(pytest.mark.trust)
