@@ -43,7 +43,9 @@ def inert_elements(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> In
     def reaches(flat: np.ndarray) -> bool:
         changed = dict(rows)
         for name, chosen in split(flat).items():
-            changed[name] = jnp.where(chosen, jnp.roll(rows[name], 1, axis=0), rows[name])
+            alone = len(rows[name]) == 1
+            other = 0.9 * rows[name] if alone else jnp.roll(rows[name], 1, axis=0)
+            changed[name] = jnp.where(chosen, other, rows[name])
         after = run(changed)
         return not all(
             np.array_equal(a, b, equal_nan=_is_float(a)) for a, b in zip(before, after, strict=True)

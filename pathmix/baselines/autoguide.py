@@ -14,7 +14,7 @@ from pathmix.baselines.book import Book
 from pathmix.baselines.global_guide import Training, posterior_of
 from pathmix.baselines.known_path import KnownPath
 from pathmix.checks import check_positive_int, check_positive_number
-from pathmix.discovery import Discovered, Discovery, PriorDiscovery
+from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends import numpyro as numpyro_frontend
 from pathmix.frontends.recognise import bind
@@ -77,6 +77,7 @@ class AutoGuide:
             program = bind(self.model, args, kwargs, self.discovery.limits)
             progress.stage("discovery")
             found = self.discovery.discover(program, root.child(0), lambda *_: None)
+            refuse_impossible([path.slp for path in found.paths])
             guide = _automatic(program, found)
             book = Book(program, root.child(1))
             book.enter(found)

@@ -18,7 +18,7 @@ from pathmix.baselines.initialise import PriorDraws
 from pathmix.baselines.known_path import KnownPath
 from pathmix.checks import check_positive_int
 from pathmix.components import Values
-from pathmix.discovery import Discovered, Discovery, PriorDiscovery
+from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
 from pathmix.frontends.recognise import bind
 from pathmix.options import check_method, check_optimizer
 from pathmix.posterior import Posterior
@@ -87,6 +87,7 @@ class BBVI:
             program = bind(self.model, args, kwargs, self.discovery.limits)
             progress.stage("discovery")
             found = self.discovery.discover(program, root.child(0), lambda *_: None)
+            refuse_impossible([path.slp for path in found.paths])
             book = Book(program, root.child(1))
             book.enter(found)
             finder = Finder(book, AddressGuide(), self.cap)

@@ -15,7 +15,7 @@ from pathmix.baselines.sampling.confidence import next_path
 from pathmix.baselines.sampling.verdict import uncertain, verdict
 from pathmix.checks import check_positive_int
 from pathmix.components import WeightedDraws
-from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery
+from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery, refuse_impossible
 from pathmix.errors import OptionError
 from pathmix.executors.guarded import guarded
 from pathmix.executors.threads import Threads
@@ -107,6 +107,7 @@ class DCC:
                 progress.stage(f"discovery: {len(paths)} paths")
 
             found = self.discovery.discover(program, root.child(0), formulate)
+            refuse_impossible([path.slp for path in found.paths])
             labels = unique([label(path.target.slp, path.target.region) for path in paths])
 
             self._iterate(executor, paths, found.paths, labels, progress)

@@ -1,13 +1,12 @@
 """Prior runs that the program ends with an error are counted, told of, and left out."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from pathmix.errors import PathmixWarning
 from pathmix.frontends.failures import FailedRun
 from pathmix.seeds import Seed
+from pathmix.warn import warn
 
 
 @dataclass
@@ -47,10 +46,8 @@ class Failures:
             )
             raise run.error
         for place in places:
-            warnings.warn(
+            warn(
                 f"The program raised {place.run} in {place.count:,} of {samples:,} prior runs (first in run "
                 f"{place.first} of seed {self._seed}). The posterior leaves such runs out: it is that of the "
-                "prior restricted to runs that do not fail.",
-                PathmixWarning,
-                stacklevel=5,
+                "prior restricted to runs that do not fail."
             )

@@ -1,6 +1,5 @@
 """Find paths by running the program forward (Sec. 4.3), a batch of seeds at a time."""
 
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 
@@ -12,13 +11,14 @@ from pathmix.discovery.cells import cell_of
 from pathmix.discovery.failures import Failures
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
-from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, PathmixWarning
+from pathmix.errors import HiddenRandomnessError, NoLatentSiteError
 from pathmix.execution import Execution
 from pathmix.frontends.failures import FailedRun
 from pathmix.path import Path
 from pathmix.program import Limits, Program
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
+from pathmix.warn import warn
 
 # Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay
 # with it: a new batch size means compiling every operation of the program again.
@@ -148,12 +148,10 @@ class _Search:
             )
         dropped = sum(count for path, count in self.counts.items() if path not in self.slps)
         if dropped:
-            warnings.warn(
+            warn(
                 f"{dropped / samples:.1%} of the prior runs follow paths beyond max_paths="
                 f"{self.max_paths}; these paths were dropped and the posterior leaves them out. "
-                "Raise max_paths in the discovery to keep them.",
-                PathmixWarning,
-                stacklevel=4,
+                "Raise max_paths in the discovery to keep them."
             )
         mass = self._mass(samples)
         paths = tuple(

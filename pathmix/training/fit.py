@@ -13,7 +13,7 @@ import numpy as np
 import optax
 
 from pathmix.batching import in_blocks
-from pathmix.dependence import NOTHING
+from pathmix.dependence import NOTHING, Sites
 from pathmix.guides.base import Guide, Params, SplitGuide
 from pathmix.seeds import Seed
 from pathmix.slp import Flaw
@@ -151,14 +151,19 @@ class PathFit:
             # Supports of observed sites are not conditions of discovery, so prior draws may lie outside.
             self.start = self.start_from(self.vectors[inside])
         if self._may_jump and self.target.dim:
-            switches = jumping_switches(self._marked, self.vectors, np.asarray(found.marks))
-            self.jumping = NOTHING.union(*(self.target.switches[switch] for switch in switches))
+            self.jumping = self._jumps_between(self.vectors, np.asarray(found.marks))
             if self.options.adapt_gradient and np.any(np.isneginf(np.asarray(found.of_sites)[inside])):
                 self.gradient = Gradient("truncated")  # to where the density is not zero
             elif self.options.adapt_gradient and self.jumping:
                 self.gradient = self._gradient_for(self.target.coordinates_of(self.jumping))
         of_followers = np.asarray(found.of_sites)[:followers]
         return float(np.min(of_followers[np.isfinite(of_followers)], initial=np.inf))
+
+    def _jumps_between(self, vectors: np.ndarray, marks: np.ndarray | None = None) -> Sites:
+        """The sites that move a jump, as far as flips between some vectors show."""
+        marks = self._marked(vectors).marks if marks is None else marks
+        switches = jumping_switches(self._marked, vectors, marks)
+        return NOTHING.union(*(self.target.switches[switch] for switch in switches))
 
     def _marked(self, vectors: np.ndarray) -> Marked:
         found = self.log_densities(vectors)
@@ -302,6 +307,10 @@ class PathFit:
     def weigh(self) -> None:
         """The final ELBO, and how much of it the last quarter of training brought."""
         self.estimate_elbo()
+        if self.gradient.estimator == "reparam" and self.trainable:
+            self.jumping |= self._jumps_between(
+                self._sampled(self.params, self.elbo_seed.child(0), _DENSITY_BLOCK)[0]
+            )
         if self.start is None or self.start.earlier is None:
             return
         count = min(self.options.elbo_samples, _RISE_SAMPLES)
@@ -323,13 +332,18 @@ class PathFit:
         return self._log_ratios(self.params, seed, count)
 
     def _log_ratios(self, params: Params, seed: Seed, count: int) -> tuple[np.ndarray, np.ndarray]:
+        draws, log_q = self._sampled(params, seed, count)
+        density = self.log_densities(draws)
+        return np.asarray(density.of_vectors) - log_q, np.asarray(density.inside)
+
+    def _sampled(self, params: Params, seed: Seed, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draws of the guide before truncation, and their log q~."""
         dim = self.target.dim
         block = noise_size(count * self.guide.noise_size(dim))
         key = ("sample", self.guide, dim, count, block)
         make = partial(make_sample, self.guide, dim, count)
         draws, log_q = self.executables.call(key, make, params, normals(seed, block))
-        density = self.log_densities(np.asarray(draws))
-        return np.asarray(density.of_vectors) - np.asarray(log_q), np.asarray(density.inside)
+        return np.asarray(draws), np.asarray(log_q)
 
     def draw(self, seed: Seed, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Sites of `count` draws of the guide before truncation, and which are inside the region."""

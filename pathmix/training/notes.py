@@ -32,7 +32,8 @@ def training_notes(fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, int
         )
     if blind := sum(bool(fit.jumping) and fit.gradient.estimator == "reparam" for fit in fits):
         notes.append(
-            f"The density of {_paths(blind)} jumps, which gradient='reparam' does not see; 'auto' does."
+            f"The density of {_paths(blind)} jumps where the guide is, which reparameterised gradients do "
+            "not see. Use gradient='score', or 'auto' if another one was asked for."
         )
     return notes
 
