@@ -10,10 +10,10 @@ import numpy as np
 from pathmix.batching import over_rows
 from pathmix.frontends.wishes import Wishes
 from pathmix.program import Program
+from pathmix.runs import runs
 from pathmix.seeds import Seed
 from pathmix.training.executables import Executables
 
-_BATCH = 128  # of runs of the program
 _ROWS = 32  # of densities computed at once
 
 
@@ -25,19 +25,13 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
     count = len(next(iter(latent.values())))
     found = np.full(count, np.nan)
     executables = Executables()
-    for start in range(0, count, _BATCH):
-        rows = np.arange(start, start + _BATCH) % count
-        wanted = np.arange(_BATCH) < count - start
-        wishes = Wishes({name: values[rows] for name, values in latent.items()}, complete=True)
-        for execution in program.frontend.explore(program, Seed.of(0), wanted, wishes=wishes):
-            make = partial(_make, program, execution)
-            done = rows[execution.followed & wanted]
-            values = [latent[name].astype(execution.values[name].dtype) for name in execution.path.addresses]
-            for first in range(0, len(done), _ROWS):
-                block = done[np.arange(first, first + _ROWS) % len(done)]
-                columns = [jnp.asarray(column[block]) for column in values]
-                result = executables.call(execution.path, make, columns)
-                found[block] = np.asarray(result)
+    for rows, _, execution in runs(program, Wishes(latent, complete=True), Seed.of(0), count):
+        make = partial(_make, program, execution)
+        values = [latent[name].astype(execution.values[name].dtype) for name in execution.path.addresses]
+        for first in range(0, len(rows), _ROWS):
+            block = rows[np.arange(first, first + _ROWS) % len(rows)]
+            columns = [jnp.asarray(column[block]) for column in values]
+            found[block] = np.asarray(executables.call(execution.path, make, columns))
     return found
 
 

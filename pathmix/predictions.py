@@ -5,22 +5,13 @@ import numpy as np
 from pathmix.draws import Piece
 from pathmix.frontends.wishes import Wishes
 from pathmix.program import Program
+from pathmix.runs import runs
 from pathmix.seeds import Seed
-
-_BATCH = 128  # of runs of the program
 
 
 def simulate(program: Program, wishes: Wishes, seed: Seed, rows: np.ndarray) -> list[Piece]:
-    """Observed sites of draws in these rows of a result. New arguments may lead draws of one path apart."""
-    pieces: list[Piece] = []
-    for start in range(0, len(rows), _BATCH):
-        # A batch that is not full is filled up by repetition: one batch size, compiled once.
-        chunk = np.arange(start, start + _BATCH) % len(rows)
-        wanted = np.arange(_BATCH) < len(rows) - start
-        for execution in program.frontend.explore(
-            program, seed.child(start), wanted, wishes=wishes.rows(chunk)
-        ):
-            done = execution.followed & wanted
-            observed = {name: values[done] for name, values in execution.observed.items()}
-            pieces.append((rows[chunk[done]], observed))
-    return pieces
+    """Observed sites of draws in these rows of a result."""
+    return [
+        (rows[own], {name: values[done] for name, values in execution.observed.items()})
+        for own, done, execution in runs(program, wishes, seed, len(rows))
+    ]

@@ -7,10 +7,9 @@ import numpy as np
 from pathmix.frontends.wishes import Wishes
 from pathmix.inert import Inert
 from pathmix.program import Program
+from pathmix.runs import runs
 from pathmix.seeds import Seed
 from pathmix.slp import StraightLineProgram
-
-_BATCH = 128  # of runs of the program
 
 Values = dict[str, np.ndarray]
 
@@ -27,16 +26,9 @@ def redraw(program: Program, slp: StraightLineProgram, inert: Inert, seed: Seed,
     }
     wishes = Wishes(given, complete=True, gaps=frozenset(inert))
     fresh = {name: drawn[name].copy() for name in inert}
-    for start in range(0, count, _BATCH):
-        # A batch that is not full is filled up by repetition: one batch size, compiled once.
-        rows = np.arange(start, start + _BATCH) % count
-        wanted = np.arange(_BATCH) < count - start
-        for execution in program.frontend.explore(
-            program, seed.child(start), wanted, wishes=wishes.rows(rows)
-        ):
-            done = execution.followed & wanted
-            for name in inert:
-                fresh[name][rows[done]] = execution.values[name][done]
+    for rows, done, execution in runs(program, wishes, seed, count):
+        for name in inert:
+            fresh[name][rows] = execution.values[name][done]
     return {**drawn, **fresh, **_deterministic(slp, {**drawn, **fresh})}
 
 

@@ -61,9 +61,9 @@ class SDVI:
             posteriors with several modes. A `Starts` says more.
         annealing: for this share of a start's first stretch of training, the likelihood is raised to a
             power that grows from 0.001 to 1.
-        gradient: "auto" takes reparameterised gradients where they are valid, and elsewhere the score
-            function of the truncated guide. "reparam", "score" (the paper's surrogate) and
-            "truncated" force one.
+        gradient: "auto" takes reparameterised gradients where they are valid, the score function for what
+            moves a jump of the density, and on general regions that of the truncated guide. "reparam",
+            "score" (the paper's surrogate) and "truncated" force one.
         boxes: whether bounds on single variables get guides that live exactly on them; without,
             paths with continuous branching are truncated by rejection, as in the paper.
         precision: "float64" or "float32".

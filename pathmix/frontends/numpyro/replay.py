@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from numpyro import distributions as dist
 from numpyro.distributions import biject_to
 from numpyro.primitives import Messenger
 
@@ -20,6 +21,7 @@ from pathmix.frontends.arguments import take_data
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
+from pathmix.frontends.masks import unmasked
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
     freeze_plumbing,
@@ -28,7 +30,6 @@ from pathmix.frontends.numpyro.sites import (
     is_observation,
     marks_fixed,
     mask_of,
-    unmasked,
 )
 from pathmix.frontends.observations import broadcast_remark, covered, described, flaw_of
 from pathmix.frontends.parameters import check_known, parameters
@@ -176,7 +177,7 @@ class _Replayer(Messenger):
             if not isinstance(parameter.value, Tracer):
                 check_known(parameter, np.asarray(parameter.value), msg["name"], caller())
         if is_latent(msg) and is_discrete(msg):
-            fn = unmasked(fn)  # each value is a path of its own, and needs its probability
+            fn = unmasked(fn, dist)  # each value is a path of its own, and needs its probability
         if is_empty(fn, value):
             terms = jnp.zeros(())
         else:

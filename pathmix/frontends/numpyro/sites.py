@@ -64,20 +64,6 @@ def mask_of(fn: Any) -> Any:
     return mask
 
 
-def unmasked(fn: Any) -> Any:
-    """What a site is drawn from: a mask takes away its density, not its draw."""
-    if isinstance(fn, dist.MaskedDistribution):
-        return unmasked(fn.base_dist)
-    if isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
-        plain = unmasked(fn.base_dist)
-        if plain is fn.base_dist:
-            return fn
-        if isinstance(fn, dist.ExpandedDistribution):
-            return plain.expand(fn.batch_shape)
-        return plain.to_event(fn.reinterpreted_batch_ndims)
-    return fn
-
-
 def _hides_nothing(mask: Any) -> bool:
     """Whether that is known of a mask."""
     return mask is True or (not isinstance(mask, Tracer) and bool(np.all(mask)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from pyro import distributions as dist
 from pyro.distributions.util import scale_and_mask
 from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
@@ -19,6 +20,7 @@ from pathmix.execution import Execution
 from pathmix.frontends.arguments import take_data
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
+from pathmix.frontends.masks import unmasked
 from pathmix.frontends.observations import broadcast_remark, covered, described
 from pathmix.frontends.parameters import Parameter, check_known, parameters
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
@@ -36,7 +38,6 @@ from pathmix.frontends.pyro.sites import (
     is_observation,
     marks_fixed,
     mask_of,
-    unmasked,
 )
 from pathmix.frontends.pyro.supports import Support, read_support
 from pathmix.frontends.shapes import shape_error
@@ -196,7 +197,7 @@ class _Replayer(Messenger):
         fn, mask, source = msg["fn"], msg["mask"], caller()
         self.parameters += [(parameter, msg["name"], source) for parameter in parameters(fn)]
         if is_latent(msg) and is_discrete(msg):
-            fn, mask = unmasked(fn), None  # each value is a path of its own, and needs its probability
+            fn, mask = unmasked(fn, dist), None  # each value is a path of its own, and needs its probability
         with self.lookups.paused():
             empty = is_empty(fn, msg["value"])
             if empty:

@@ -72,20 +72,6 @@ def filled(msg: Any) -> Any:
     return torch.where(mask.reshape(mask.shape + (1,) * event_dim), whole, other)
 
 
-def unmasked(fn: Any) -> Any:
-    """What a site is drawn from: a mask takes away its density, not its draw."""
-    if isinstance(fn, dist.MaskedDistribution):
-        return unmasked(fn.base_dist)
-    if isinstance(fn, (dist.ExpandedDistribution, dist.Independent)):
-        plain = unmasked(fn.base_dist)
-        if plain is fn.base_dist:
-            return fn
-        if isinstance(fn, dist.ExpandedDistribution):
-            return plain.expand(fn.batch_shape)
-        return plain.to_event(fn.reinterpreted_batch_ndims)
-    return fn
-
-
 def _element_mask(mask: Any, event_dim: int) -> Any:
     if mask is None or mask is True:
         return True
