@@ -174,7 +174,7 @@ def test_paths_with_factorisations_train_side_by_side():
         numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(40), correlation + jnp.eye(40)), obs=y)
 
     def fit():
-        results.append(exact.fit(model, jnp.sin(points), budget=4_000, threads=2))
+        results.append(exact.fit(model, jnp.sin(points), budget=800, threads=2))
 
     results = []
     thread = threading.Thread(target=fit, daemon=True)

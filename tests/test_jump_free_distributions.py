@@ -118,7 +118,7 @@ def test_numpyro(name):
 
 
 @pytest.mark.trust
-@pytest.mark.parametrize("name", EXAMPLES.keys() - LOOKING)
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - LOOKING))
 def test_pyro(name):
     with double_precision(), pyro.validation_enabled(False):
         for example in EXAMPLES[name]:

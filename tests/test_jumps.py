@@ -254,6 +254,33 @@ def test_forced_gradients_that_do_not_see_a_jump_are_noted():
     assert any("gradients do not see" in note for note in posterior.notes)
 
 
+def numpyro_far_step(y):
+    x = numpyro.sample("x", dist.Normal(0, 1))
+    numpyro.factor("step", jnp.where(x > 9.5, 5.0, 0.0))
+    numpyro.sample("y", dist.Normal(x, 0.2), obs=y)
+
+
+def pyro_far_step(y):
+    x = pyro.sample("x", pyro_dist.Normal(0.0, 1.0))
+    pyro.factor("step", torch.where(x > 9.5, 5.0, 0.0))
+    pyro.sample("y", pyro_dist.Normal(x, 0.2), obs=y)
+
+
+@pytest.mark.parametrize(("model", "y"), [(numpyro_far_step, 9.7), (pyro_far_step, torch.tensor(9.7))])
+def test_a_jump_far_from_every_prior_draw_is_noticed_on_the_way(model, y):
+    """The posterior is N(m, s) with its part above 9.5 made exp(5) times as heavy."""
+    precision = 1 + 1 / 0.2**2
+    mean, scale = 9.7 / 0.2**2 / precision, precision**-0.5
+    above = stats.norm.sf(9.5, mean, scale)
+    log_z = stats.norm.logpdf(9.7, 0, np.hypot(1, 0.2)) + np.log1p(np.expm1(5.0) * above)
+    (path,) = exact.fit(model, y, budget=6_000).paths
+    assert path.gradient == "score" and "'x'" in path.message
+    # The best normal guide, by quadrature, is 0.28 nats short; blind to the jump, it would be 2.42.
+    assert log_z - 0.4 < path.elbo < log_z + 0.05
+    (blind,) = exact.fit(model, y, budget=6_000, gradient="reparam").paths
+    assert "do not see" in blind.message
+
+
 @pytest.mark.trust
 def test_coal_mining_disasters():
     """Exact: sums over positions of conjugate evidences."""

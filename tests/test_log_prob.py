@@ -1,6 +1,7 @@
 """The density of a posterior: zero off every support and off the known paths, in both libraries."""
 
 import warnings
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -79,25 +80,56 @@ def fit(model, *args, **options):
     return pathmix.SDVI(model, **{**QUICK, **options}).run(0, *args)
 
 
-def numpyro_model():
+FEW = ("simplex", "interval", "ordered")
+FEW_WITH_A_MATRIX = (*FEW, "correlation factor")
+
+
+def few_in_numpyro():
+    for name in FEW:
+        numpyro.sample(name, DISTRIBUTIONS[name])
+
+
+def all_in_numpyro():
     for name, prior in DISTRIBUTIONS.items():
         numpyro.sample(name, prior)
 
 
-def pyro_model():
+def few_in_pyro():
+    for name in FEW_WITH_A_MATRIX:
+        pyro.sample(name, PYRO[name])
+
+
+def all_in_pyro():
     for name, prior in PYRO.items():
         pyro.sample(name, prior)
+
+
+# The names of a model's sites.
+MODELS = {
+    few_in_numpyro: FEW,
+    few_in_pyro: FEW_WITH_A_MATRIX,
+    all_in_numpyro: tuple(DISTRIBUTIONS),
+    all_in_pyro: tuple(PYRO),
+}
+LONG = (all_in_numpyro, all_in_pyro)
+
+
+def cases(per_model):
+    """One for each of what `per_model` gives for a model."""
+    return [
+        pytest.param(model, *rest, marks=[pytest.mark.trust] if model in LONG else [])
+        for model in MODELS
+        for rest in per_model(model)
+    ]
 
 
 # PyTorch's Wishart tells of its own draws.
 pytestmark = pytest.mark.filterwarnings("ignore:Singular sample detected")
 
 
-@pytest.fixture(scope="module")
-def posteriors():
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Singular sample detected")
-        return {model: fit(model) for model in (numpyro_model, pyro_model)}
+@cache
+def posterior_of(model):
+    return fit(model)
 
 
 def one_draw(posterior):
@@ -120,9 +152,9 @@ def log_density(posterior, name, x):
     return stats.norm.logpdf(np.ravel(u), *normals_of(posterior, name)).sum() - float(log_det)
 
 
-@pytest.mark.parametrize("model", [numpyro_model, pyro_model])
-def test_the_density_at_draws(posteriors, model):
-    posterior = posteriors[model]
+@pytest.mark.parametrize("model", cases(lambda _: [()]))
+def test_the_density_at_draws(model):
+    posterior = posterior_of(model)
     draws = posterior.sample(0, 5)
     with jax.enable_x64(True), numpyro.validation_enabled(False):
         for row in range(5):
@@ -131,21 +163,21 @@ def test_the_density_at_draws(posteriors, model):
             assert posterior.log_prob(values) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("model", "name"), [(numpyro_model, n) for n in DISTRIBUTIONS] + [(pyro_model, n) for n in PYRO]
-)
-def test_off_every_support(posteriors, model, name):
-    values = one_draw(posteriors[model])
+@pytest.mark.parametrize(("model", "name"), cases(lambda model: [(name,) for name in MODELS[model]]))
+def test_off_every_support(model, name):
+    posterior = posterior_of(model)
+    values = one_draw(posterior)
     for x in OUTSIDE[name]:
-        assert posteriors[model].log_prob({**values, name: np.asarray(x, float)}) == -np.inf, x
+        assert posterior.log_prob({**values, name: np.asarray(x, float)}) == -np.inf, x
     message = rf"{name!r} at test_log_prob.py:\d+ has shape .* \(2, 2, 2\)"
     with pytest.raises(ValueLookupError, match=message):
-        posteriors[model].log_prob({**values, name: np.zeros((2, 2, 2))})
+        posterior.log_prob({**values, name: np.zeros((2, 2, 2))})
 
 
-@pytest.mark.parametrize("model", [numpyro_model, pyro_model])
-def test_rounding_is_no_reason_to_be_outside(posteriors, model):
-    posterior, values = posteriors[model], one_draw(posteriors[model])
+@pytest.mark.parametrize("model", [few_in_numpyro, few_in_pyro])
+def test_rounding_is_no_reason_to_be_outside(model):
+    posterior = posterior_of(model)
+    values = one_draw(posterior)
     centre = np.array([0.2, 0.3, 0.5])
     wanted = posterior.log_prob({**values, "simplex": centre})
     assert np.isfinite(wanted)
@@ -302,10 +334,11 @@ def test_a_run_without_end_is_said():
         posterior.log_prob({"x": 9.0})
 
 
-def test_tensors_that_want_gradients(posteriors):
-    posterior, values = posteriors[pyro_model], one_draw(posteriors[pyro_model])
+def test_tensors_that_want_gradients():
+    posterior = posterior_of(few_in_pyro)
+    values = one_draw(posterior)
     x = torch.tensor(0.5, requires_grad=True)
-    assert posterior.log_prob({**values, "real": x}) == posterior.log_prob({**values, "real": 0.5})
+    assert posterior.log_prob({**values, "interval": x}) == posterior.log_prob({**values, "interval": 0.5})
 
 
 @pytest.mark.parametrize("method", [DCC, BBVI, AutoGuide])

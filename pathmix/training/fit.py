@@ -4,7 +4,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -120,7 +120,7 @@ class PathFit:
         alone = self.gradient.estimator == "reparam"
         return self.options.particles if alone else max(self.options.particles, 2)
 
-    @cached_property
+    @property
     def minibatches(self) -> Minibatches:
         count = self.particles if OWN_MINIBATCHES[self.gradient.estimator] else 1
         return Minibatches(self.target.slp.plates, count, self.minibatch_seed)
@@ -158,6 +158,19 @@ class PathFit:
                 self.gradient = self._gradient_for(self.target.coordinates_of(self.jumping))
         of_followers = np.asarray(found.of_sites)[:followers]
         return float(np.min(of_followers[np.isfinite(of_followers)], initial=np.inf))
+
+    def _adapt_to(self, start: Start) -> None:
+        """Match the gradient to jumps that the guide has come to, maybe far from all prior draws."""
+        if self.options.adapt_gradient and (jumping := self._jumps_at(start.state.params)):
+            self.jumping = jumping
+            self.gradient = self._gradient_for(self.target.coordinates_of(jumping))
+
+    def _jumps_at(self, params: Params) -> Sites:
+        """The sites that move a jump where a guide is and its gradient is blind to it."""
+        if self.gradient.estimator != "reparam" or not self.target.switches:
+            return NOTHING
+        draws, _ = self._sampled(params, self.elbo_seed.child(0), self.options.elbo_samples)
+        return self._jumps_between(draws[:_DENSITY_BLOCK])
 
     def _jumps_between(self, vectors: np.ndarray, marks: np.ndarray | None = None) -> Sites:
         """The sites that move a jump, as far as flips between some vectors show."""
@@ -227,13 +240,15 @@ class PathFit:
         """Take a start further, a block of steps each turn. What has been done stays, should nobody go on."""
         if start.steps == 0:
             start.annealed = round(self.options.annealing * iterations)
-        left = iterations
+        left, half, quarter = iterations, iterations // 2, -(-iterations // 4)
         while left > 0:
-            last_quarter = -(-iterations // 4)
-            if left == last_quarter:
+            if left == half:
+                self._adapt_to(start)
+            if left == quarter:
                 start.earlier = start.state.params
-            # The last quarter starts with a block of its own.
-            count = min(left - last_quarter if left > last_quarter else left, self._block_steps)
+            # The last half and the last quarter start with blocks of their own.
+            stop = next(stop for stop in (half, quarter, 0) if left > stop)
+            count = min(left - stop, self._block_steps)
             start.state, progress = self._block(start, count, log_c)
             elbos = np.asarray(progress.history)[:count]
             start.history.append(elbos)
@@ -262,15 +277,15 @@ class PathFit:
             self.target.arguments,
         )
 
-    @cached_property
+    @property
     def _step_noise(self) -> int:
         return self.particles * self.guide.noise_size(self.target.dim)
 
-    @cached_property
+    @property
     def _block_size(self) -> int:
         return noise_size(_MIN_STEPS * self._step_noise)
 
-    @cached_property
+    @property
     def _block_steps(self) -> int:
         fitting = BLOCK_BYTES // max(self.minibatches.bytes_per_step, 1)
         return max(1, min(_MAX_STEPS, self._block_size // self._step_noise, fitting))
@@ -307,12 +322,9 @@ class PathFit:
     def weigh(self) -> None:
         """The final ELBO, and how much of it the last quarter of training brought."""
         self.estimate_elbo()
-        if self.gradient.estimator == "reparam" and self.trainable:
-            self.jumping |= self._jumps_between(
-                self._sampled(self.params, self.elbo_seed.child(0), _DENSITY_BLOCK)[0]
-            )
         if self.start is None or self.start.earlier is None:
             return
+        self.jumping |= self._jumps_at(self.params)
         count = min(self.options.elbo_samples, _RISE_SAMPLES)
         # With the same noise, most of what the two sums vary by cancels.
         now, earlier = (
