@@ -25,13 +25,13 @@ from torch.distributions import biject_to
 
 from benchmarks import pyro_programs
 from experiments import two_branches
+from pathmix.engine.executables import Executables
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
-from pathmix.training.executables import Executables
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 from pathmix.training.fit import PathFit, TrainingOptions
 
 DRAWS = 64

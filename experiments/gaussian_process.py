@@ -13,9 +13,10 @@ from numpyro import handlers
 
 import pathmix
 from experiments.airline import HELD_OUT, series, years
+from experiments.baselines import BBVI
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
-from pathmix.baselines import BBVI, DCC, RandomWalk
+from pathmix.methods.dcc import DCC, RandomWalk
 
 PROBABILITIES = (0.2, 0.2, 0.2, 0.2, 0.1, 0.1)  # of SE, RQ, PER, LIN, K * K, K + K
 KINDS = ("SE", "RQ", "PER", "LIN", "*", "+")

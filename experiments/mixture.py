@@ -10,9 +10,10 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
+from experiments.baselines import BBVI
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
-from pathmix.baselines import BBVI, DCC, RandomWalk
+from pathmix.methods.dcc import DCC, RandomWalk
 
 DIMENSIONS, CLUSTERS, TRAINING, TEST = 100, 5, 1_000, 250
 NOISE = 0.1

@@ -12,9 +12,10 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
+from experiments.baselines import BBVI, AutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
-from pathmix.baselines import BBVI, DCC, AutoGuide, RandomWalk
+from pathmix.methods.dcc import DCC, RandomWalk
 
 OBSERVED = 2.0
 BRANCHES = 10

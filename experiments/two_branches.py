@@ -12,9 +12,9 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
+from experiments.baselines import BBVI, AutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
-from pathmix.baselines import BBVI, AutoGuide
 
 OBSERVED = 2.0
 EDGES = np.linspace(-4, 4, 41)  # of the histogram; the branches meet at one of them

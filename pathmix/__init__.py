@@ -2,16 +2,20 @@
 
 from pathmix.allocation import SuccessiveHalving, Uniform
 from pathmix.discovery import PriorDiscovery
-from pathmix.draws import Draws
 from pathmix.errors import PathmixError, PathmixWarning, ProgramError
 from pathmix.guides import FullRank, Guide, LowRank, MeanField
-from pathmix.posterior import FittedPath, Posterior
-from pathmix.sdvi import SDVI
-from pathmix.status import Status
+from pathmix.methods.dcc import DCC, NUTS, RandomWalk
+from pathmix.methods.sdvi import SDVI
+from pathmix.posterior.draws import Draws
+from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.status import Status
 from pathmix.training.starts import Starts
 from pathmix.version import __version__
 
 __all__ = [
+    "DCC",
+    "NUTS",
     "SDVI",
     "Draws",
     "FittedPath",
@@ -24,6 +28,7 @@ __all__ = [
     "Posterior",
     "PriorDiscovery",
     "ProgramError",
+    "RandomWalk",
     "Starts",
     "Status",
     "SuccessiveHalving",

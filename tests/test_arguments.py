@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import pathmix
-from pathmix.frontends.arguments import as_array, taken
+from pathmix.program.arguments import as_array, taken
 from tests import exact
 
 FRAME = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 2.0]})

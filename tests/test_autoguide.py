@@ -11,7 +11,7 @@ from numpyro import handlers
 from scipy import stats
 
 import pathmix
-from pathmix.baselines import AutoGuide
+from experiments.baselines import AutoGuide
 from pathmix.errors import OptionError, UnsupportedSiteError
 from tests import exact
 from tests.zoo import programs, pyro_programs
@@ -53,7 +53,7 @@ def test_the_density_is_the_guide_s(two):
     shape = stats.norm.pdf(grid, x_mean, x_sd)
     for part, own in ((left, shape[grid < 0]), (right, shape[grid >= 0])):
         assert np.corrcoef(part, own)[0, 1] > 0.98
-    values = two._draw_with_density(7)
+    values = two._joint_draw(7)
     assert two.log_prob(values[1]) == pytest.approx(values[2])
 
 
@@ -73,7 +73,7 @@ def test_the_users_state_is_left_alone():
         torch.get_default_dtype(),
     )
     posterior = fit(pyro_programs.one_path, torch.tensor(0.5), steps=300)
-    values = posterior._draw_with_density(0)[1]
+    values = posterior._joint_draw(0).values
     posterior.log_prob(values)
     assert abs(float(values["z"])) < 10  # it did not start from the user's parameter
     after = dict(pyro.get_param_store().items())

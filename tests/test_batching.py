@@ -10,9 +10,9 @@ import numpyro.distributions as dist
 import pytest
 
 from pathmix import batching
-from pathmix.batching import in_chunks, over_rows
-from pathmix.lapack import without_batched_calls
-from pathmix.precision import engine_scope
+from pathmix.engine.batching import in_chunks, over_rows
+from pathmix.engine.lapack import without_batched_calls
+from pathmix.engine.precision import engine_scope
 from tests import exact
 from tests.lapack_calls import batched_custom_calls, batched_equations
 

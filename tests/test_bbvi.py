@@ -11,16 +11,16 @@ import torch
 from scipy import stats
 
 import pathmix
-from pathmix.baselines import BBVI
-from pathmix.baselines.address_guide import AddressGuide
-from pathmix.baselines.bbvi import estimate
-from pathmix.baselines.book import Book
-from pathmix.baselines.finder import Finder
-from pathmix.baselines.initialise import PriorDraws
+from experiments.baselines import BBVI
+from experiments.baselines.address_guide import AddressGuide
+from experiments.baselines.bbvi import estimate
+from experiments.baselines.book import Book
+from experiments.baselines.finder import Finder
+from experiments.baselines.initialise import PriorDraws
+from pathmix.engine.precision import engine_scope
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.seeds import Seed
+from pathmix.program.seeds import Seed
 from tests import exact
 from tests.zoo import programs, pyro_programs
 

@@ -22,19 +22,19 @@ from scipy import integrate, stats
 
 import pathmix
 from pathmix import PriorDiscovery, Status
-from pathmix.baselines import DCC, NUTS, RandomWalk
-from pathmix.baselines import dcc as conductor
-from pathmix.baselines.kernels.base import make_layout
-from pathmix.baselines.sampling.confidence import next_path
-from pathmix.baselines.sampling.pimais import Evidence, make_log_weights
-from pathmix.baselines.sampling.spread import Factors, Spread
-from pathmix.baselines.sampling.thinned import Thinned
+from pathmix.engine.precision import engine_scope
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
+from pathmix.methods.dcc import DCC, NUTS, RandomWalk
+from pathmix.methods.dcc import dcc as conductor
+from pathmix.methods.dcc.confidence import next_path
+from pathmix.methods.dcc.kernels.base import make_layout
+from pathmix.methods.dcc.pimais import Evidence, make_log_weights
+from pathmix.methods.dcc.spread import Factors, Spread
+from pathmix.methods.dcc.thinned import Thinned
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 from tests import exact
 from tests.lapack_calls import lapack_equations
 from tests.zoo import programs
@@ -416,7 +416,7 @@ def test_an_interrupt_keeps_the_work(monkeypatch):
 
 def test_factorisations_are_not_batched(monkeypatch):
     """Batched LAPACK calls can hang on older jaxlib, also inside the loops of NUTS."""
-    monkeypatch.setattr("pathmix.batching._version", lambda: (0, 10, 2))
+    monkeypatch.setattr("pathmix.engine.batching._version", lambda: (0, 10, 2))
     points = jnp.linspace(0, 1, 5)
 
     def model(y):

@@ -7,14 +7,14 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from pathmix.frontends.failures import FailedRun
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.numpyro.record import record
 from pathmix.frontends.numpyro.replay import replay
 from pathmix.frontends.recognise import bind
-from pathmix.path import Decision
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
+from pathmix.program.failures import FailedRun
+from pathmix.program.path import Decision
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
 
 
 def run(model, *args, leader=0, seeds=16):

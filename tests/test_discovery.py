@@ -11,9 +11,9 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.seeds import Seed
+from pathmix.program.seeds import Seed
 from tests import exact
 from tests.zoo import programs
 

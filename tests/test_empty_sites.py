@@ -12,13 +12,14 @@ import torch
 from scipy import stats
 
 import pathmix
-from pathmix.baselines import BBVI, DCC, RandomWalk
+from experiments.baselines import BBVI
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
+from pathmix.methods.dcc import DCC, RandomWalk
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 
 Y = np.array([0.1, -0.1, 0.05, 0.0])
 # Without shifts: the level is integrated out by algebra.
@@ -143,7 +144,7 @@ def test_empty_sites_beside_others(program, priors, options):
     assert without.any() and np.all(np.ma.getmaskarray(draws["shift0"])[without])
     assert posterior.predict(1, 5, y)["y"].shape == (5, 4)
     for seed in range(3):
-        _, values, density = posterior._draw_with_density(seed)
+        _, values, density, _ = posterior._joint_draw(seed)
         assert posterior.log_prob(values) == pytest.approx(density, abs=1e-9)
 
 

@@ -7,9 +7,9 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from pathmix import FullRank, MeanField
+from pathmix.engine.precision import engine_scope
 from pathmix.guides.meanfield import MeanFieldParams
-from pathmix.precision import engine_scope
-from pathmix.target import Density
+from pathmix.target.target import Density
 from pathmix.training.estimators import ACCEPTANCE_REWARD, ESTIMATORS, Gradient
 
 MEAN, SCALE = np.array([1.0, -0.5]), np.array([0.7, 2.0])

@@ -10,12 +10,12 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.guides.fullrank import FullRankParams
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 from pathmix.training.functions import make_densities, make_sample
 from tests import exact
 from tests.zoo import programs

@@ -15,9 +15,9 @@ from scipy import stats
 import pathmix
 from pathmix import errors
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.seeds import Seed
+from pathmix.program.seeds import Seed
 from tests import exact
 
 LIBRARIES = pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pathmix.frontends.source import Source
-from pathmix.graph import Graph
-from pathmix.path import Decision, Path
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.slp import Facts, Site, StraightLineProgram
+from pathmix.engine.precision import engine_scope
+from pathmix.program.graph import Graph
+from pathmix.program.path import Decision, Path
+from pathmix.program.slp import Facts, Site, StraightLineProgram
+from pathmix.program.source import Source
+from pathmix.regions.region import read_region
 
 UNARY = {
     "neg": jnp.negative,

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pathmix.graph import Graph
-from pathmix.precision import engine_scope
+from pathmix.engine.precision import engine_scope
+from pathmix.program.graph import Graph
 
 
 def plain(array):

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from pathmix import FullRank, Guide, LowRank, MeanField
+from pathmix.engine.precision import engine_scope
 from pathmix.errors import OptionError
-from pathmix.precision import engine_scope
 
 GUIDES = [MeanField(), FullRank(), LowRank(), LowRank(rank=1)]
 COVARIANCE = np.array([[1.0, 0.8, 0.0], [0.8, 2.0, -0.3], [0.0, -0.3, 0.5]])

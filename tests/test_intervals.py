@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from pathmix import intervals
-from pathmix.intervals import EVERYTHING, INF, INVERSES, Interval
-from pathmix.precision import engine_scope
-from pathmix.saturation import _FUNCTIONS, saturation
+from pathmix.engine.precision import engine_scope
+from pathmix.regions.intervals import EVERYTHING, INF, INVERSES, Interval
+from pathmix.regions.saturation import _FUNCTIONS, saturation
 
 # Quarters, halves and whole numbers: arithmetic with them is exact, ends included.
 QUARTERS = st.integers(-40, 40).map(lambda n: n / 4)

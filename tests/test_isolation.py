@@ -15,8 +15,8 @@ import pytest
 import threadpoolctl
 
 import pathmix
-from pathmix.precision import engine_scope
-from pathmix.progress import ProgressBar
+from pathmix.engine.precision import engine_scope
+from pathmix.engine.progress import ProgressBar
 from tests import exact
 from tests.zoo import programs
 

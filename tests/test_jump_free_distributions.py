@@ -9,8 +9,8 @@ import pytest
 
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering.interpret import interpret
-from pathmix.graph import Graph
-from pathmix.switches import evaluate_marked
+from pathmix.program.graph import Graph
+from pathmix.target.switches import evaluate_marked
 from pathmix.training.jumps import Marked, jumping_switches
 from tests.against_torch import FAST_TO_COMPILE, double_precision
 from tests.test_pyro_distributions import EXAMPLES, LOOKING, as_function

@@ -13,16 +13,16 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.executables import Executables
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.graph import Graph
 from pathmix.guides import FullRank, LowRank, MeanField
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.switches import evaluate_marked
-from pathmix.target import Density, make_target
+from pathmix.program.graph import Graph
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.switches import evaluate_marked
+from pathmix.target.target import Density, make_target
 from pathmix.training.estimators import Gradient, mixed
-from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
 from tests import exact
 from tests.zoo import programs, pyro_programs

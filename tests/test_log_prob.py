@@ -16,8 +16,9 @@ from numpyro.distributions import biject_to
 from scipy import stats
 
 import pathmix
-from pathmix.baselines import BBVI, DCC, AutoGuide
+from experiments.baselines import BBVI, AutoGuide
 from pathmix.errors import RunawayProgramError, ValueLookupError
+from pathmix.methods.dcc import DCC
 from tests.test_supports import DISTRIBUTIONS
 
 QUICK = {

@@ -14,10 +14,10 @@ import torch
 import pathmix
 from pathmix import errors
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
 from tests import exact
 
 LIBRARIES = pytest.mark.parametrize(

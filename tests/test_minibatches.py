@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.executables import Executables
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.slp import Plate
-from pathmix.target import make_target
-from pathmix.training.executables import Executables
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import Plate
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.minibatches import Minibatches
 from tests import exact

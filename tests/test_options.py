@@ -6,12 +6,13 @@ import optax
 import pytest
 
 import pathmix
+from experiments.baselines import BBVI, AutoGuide
 from pathmix.allocation import Allocation
-from pathmix.baselines import BBVI, DCC, NUTS, AutoGuide
-from pathmix.baselines.kernels import Kernel
 from pathmix.discovery import Discovery
 from pathmix.errors import OptionError
-from pathmix.members import missing_members
+from pathmix.methods.dcc import DCC, NUTS
+from pathmix.methods.dcc.kernels import Kernel
+from pathmix.methods.members import missing_members
 from tests.zoo import programs
 
 MEMBERS = {

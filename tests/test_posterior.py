@@ -9,7 +9,7 @@ from scipy import stats
 
 import pathmix
 from pathmix.errors import ValueLookupError
-from pathmix.weights import global_elbo, path_weights
+from pathmix.posterior.weights import global_elbo, path_weights
 from tests import exact
 from tests.zoo import programs, pyro_programs
 

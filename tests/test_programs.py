@@ -8,11 +8,11 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 from tests import exact
 from tests.zoo import programs
 from tests.zoo.programs import PROGRAMS, WHOLE_DATA
@@ -148,7 +148,7 @@ def test_identities_do_not_depend_on_the_process():
 
     code = (
         "from tests.test_programs import discovered; from tests.zoo import programs;"
-        "from pathmix.precision import engine_scope\n"
+        "from pathmix.engine.precision import engine_scope\n"
         "with engine_scope('float64'):\n"
         "    found = discovered(programs.comma_names, (0.3,))\n"
         "print(' '.join(p.slp.path.digest for p in found.paths))"

@@ -96,7 +96,7 @@ def test_draws_as_tensors(posteriors):
 
 
 def test_whole_numbers_stay_whole_unless_some_are_missing():
-    draws = pathmix.draws.Draws(
+    draws = pathmix.posterior.draws.Draws(
         {
             "k": np.ma.MaskedArray(np.array([1, 2]), False),
             "some": np.ma.MaskedArray(np.array([1, 2]), [False, True]),

@@ -20,11 +20,11 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends import pyro as frontend
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.seeds import Seed
-from pathmix.slp import Plate
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import Plate
 from tests import exact
 
 TWO = torch.tensor(2.0)

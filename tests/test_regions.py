@@ -11,15 +11,15 @@ import pytest
 import torch
 from scipy import stats
 
-from pathmix.boxes import make_box
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.intervals import INF, Interval
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
-from pathmix.witnesses import agreeing
+from pathmix.program.seeds import Seed
+from pathmix.regions.intervals import INF, Interval
+from pathmix.regions.region import read_region
+from pathmix.regions.witnesses import agreeing
+from pathmix.target.boxes import make_box
+from pathmix.target.target import make_target
 
 
 def regions(ask, prior):

@@ -10,15 +10,15 @@ from scipy import integrate, stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.executables import Executables
+from pathmix.engine.precision import engine_scope
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 from pathmix.training.donors import Donors
-from pathmix.training.executables import Executables
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.pooled import Prior, pool
 from pathmix.training.starts import Start, Starts, likelihood_powers

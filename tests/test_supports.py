@@ -8,12 +8,12 @@ import numpyro.distributions as dist
 import pytest
 
 from pathmix.discovery import PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.region import read_region
-from pathmix.seeds import Seed
-from pathmix.target import make_target
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.target import make_target
 
 DISTRIBUTIONS = {
     "real": dist.Normal(0, 1),

@@ -20,9 +20,10 @@ from pyro import poutine
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import pathmix
-from pathmix.baselines import BBVI, DCC, AutoGuide
+from experiments.baselines import BBVI, AutoGuide
+from pathmix.engine.precision import engine_scope
 from pathmix.errors import SurroundingsError
-from pathmix.precision import engine_scope
+from pathmix.methods.dcc import DCC
 
 ROOT = Path(__file__).parents[1]
 QUICK = {"discovery": pathmix.PriorDiscovery(60), "progress": False}
@@ -298,7 +299,7 @@ def pools():
 
 before = state()
 import pathmix
-from pathmix.baselines import AutoGuide
+from experiments.baselines import AutoGuide
 counts = pools()
 options = {"discovery": pathmix.PriorDiscovery(60)}
 program = pyro_model if sys.argv[1] == "pyro" else model

@@ -8,8 +8,8 @@ from scipy import stats
 
 import pathmix
 from pathmix import Status
-from pathmix.executors.threads import Threads
-from pathmix.progress import ProgressBar
+from pathmix.engine.progress import ProgressBar
+from pathmix.engine.threads import Threads
 from tests import exact
 
 

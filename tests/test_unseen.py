@@ -12,13 +12,14 @@ from pyro import poutine
 from scipy import stats
 
 import pathmix
-from pathmix.baselines import BBVI, DCC
+from experiments.baselines import BBVI
 from pathmix.discovery import PriorDiscovery
 from pathmix.discovery.cells import Cell
 from pathmix.discovery.unseen import Sighting, at_most, prior_mass
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.precision import engine_scope
-from pathmix.seeds import Seed
+from pathmix.methods.dcc import DCC
+from pathmix.program.seeds import Seed
 from tests import exact
 
 

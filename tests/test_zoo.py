@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from pathmix.discovery import Discovered, PriorDiscovery
+from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
-from pathmix.labels import label
-from pathmix.precision import engine_scope
-from pathmix.program import Limits
-from pathmix.region import read_region
-from pathmix.seeds import Seed
+from pathmix.program.program import Limits
+from pathmix.program.seeds import Seed
+from pathmix.regions.region import read_region
+from pathmix.target.labels import label
 from tests import exact
 from tests.zoo import programs, pyro_programs
 

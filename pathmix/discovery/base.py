@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 
 from pathmix.errors import ImpossibleObservationError
-from pathmix.program import Limits, Program
-from pathmix.seeds import Seed
-from pathmix.slp import StraightLineProgram
+from pathmix.program.program import Limits, Program
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import StraightLineProgram
 
 Draws = dict[str, np.ndarray]  # prior draws of each latent site, at least one row each
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pathmix.expressions import Expression, expressions
-from pathmix.path import PinnedValue
-from pathmix.slp import StraightLineProgram
+from pathmix.program.path import PinnedValue
+from pathmix.program.slp import StraightLineProgram
+from pathmix.regions.expressions import Expression, expressions
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pathmix.frontends.failures import FailedRun
-from pathmix.seeds import Seed
+from pathmix.program.failures import FailedRun
+from pathmix.program.seeds import Seed
 from pathmix.warn import warn
 
 

@@ -12,12 +12,12 @@ from pathmix.discovery.failures import Failures
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError
-from pathmix.execution import Execution
-from pathmix.frontends.failures import FailedRun
-from pathmix.path import Path
-from pathmix.program import Limits, Program
-from pathmix.seeds import Seed
-from pathmix.slp import StraightLineProgram
+from pathmix.program.execution import Execution
+from pathmix.program.failures import FailedRun
+from pathmix.program.path import Path
+from pathmix.program.program import Limits, Program
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import StraightLineProgram
 from pathmix.warn import warn
 
 # Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from pathmix.errors import HiddenRandomnessError
-from pathmix.execution import Execution
-from pathmix.graph import Graph
-from pathmix.program import Program
-from pathmix.slp import StraightLineProgram
+from pathmix.program.execution import Execution
+from pathmix.program.graph import Graph
+from pathmix.program.program import Program
+from pathmix.program.slp import StraightLineProgram
 
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 

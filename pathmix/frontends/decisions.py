@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from pathmix.path import Decision, DecisionKind
+from pathmix.program.path import Decision, DecisionKind
 
 
 def seen(value: np.ndarray, kind: DecisionKind) -> Decision:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pathmix.errors import InvalidParameterError, UnsupportedSiteError
-from pathmix.frontends.source import Source, caller
+from pathmix.program.source import Source, caller
 
 
 def not_drawn(name: str, distribution: Any, source: Source) -> UnsupportedSiteError:

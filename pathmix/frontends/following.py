@@ -1,8 +1,8 @@
 """Following: a replayed run must draw the sites and take the decisions of the recorded one."""
 
 from pathmix.errors import HiddenRandomnessError
-from pathmix.frontends.source import caller
-from pathmix.path import Decision, DecisionKind, Path
+from pathmix.program.path import Decision, DecisionKind, Path
+from pathmix.program.source import caller
 
 
 class Following:

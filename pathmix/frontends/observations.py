@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pathmix.frontends.source import Source
-from pathmix.slp import Flaw
+from pathmix.program.slp import Flaw
+from pathmix.program.source import Source
 
 # Distributions that take NaN for a missing value.
 _TAKE_NAN = ("NanMaskedNormal", "NanMaskedMultivariateNormal")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pathmix.errors import InvalidParameterError
-from pathmix.frontends.source import Source
+from pathmix.program.source import Source
 
 _SLACK = 1e-6  # of bounds on both sides: rounding takes probabilities across them
 _SIMPLEX_SLACK = 1e-3  # of a sum that should be one; libraries normalise, or are off by no more than this

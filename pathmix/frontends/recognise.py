@@ -11,15 +11,14 @@ from typing import Any, cast
 import jax.numpy as jnp
 import numpy as np
 
+from pathmix.engine.undisturbed import undisturbed
 from pathmix.errors import MissingExtraError
 from pathmix.frontends import numpyro as numpyro_frontend
-from pathmix.frontends.arguments import Frames, has_frames, taken
-from pathmix.frontends.base import Frontend
 from pathmix.frontends.numpyro.scope import unvalidated
 from pathmix.frontends.statements import loaded_libraries, one_program, watched
-from pathmix.program import Limits, Program
-from pathmix.seeds import Seed
-from pathmix.undisturbed import undisturbed
+from pathmix.program.arguments import Frames, has_frames, taken
+from pathmix.program.program import Frontend, Limits, Program
+from pathmix.program.seeds import Seed
 
 
 class _Recognised(BaseException):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pathmix.errors import ShapeError
-from pathmix.frontends.source import Source
+from pathmix.program.source import Source
 
 
 def shape_error(msg: Any, source: Source) -> ShapeError | None:

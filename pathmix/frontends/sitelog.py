@@ -2,8 +2,8 @@
 
 from pathmix.errors import DuplicateSiteError, ProgramError, RunawayProgramError
 from pathmix.frontends.owntime import OwnTime
-from pathmix.frontends.source import Place, Source, calling_place
-from pathmix.program import Limits
+from pathmix.program.program import Limits
+from pathmix.program.source import Place, Source, calling_place
 
 
 class SiteLog:

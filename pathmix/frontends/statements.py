@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from pathmix.errors import MixedLibrariesError
-from pathmix.frontends.source import caller
+from pathmix.program.source import caller
 
 # The module that defines each library's handlers, and the method through which they see statements.
 _HANDLERS = {

@@ -9,9 +9,9 @@ import numpy as np
 from jax.core import Tracer
 from numpyro.distributions import biject_to, constraints
 
-from pathmix.expressions import expressions
-from pathmix.graph import Graph
-from pathmix.slp import BijectionTemplate
+from pathmix.program.graph import Graph
+from pathmix.program.slp import BijectionTemplate
+from pathmix.regions.expressions import expressions
 
 Bounds = tuple[Any, Any] | None
 

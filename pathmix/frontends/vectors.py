@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pathmix.errors import VectorDecisionError
-from pathmix.frontends.source import caller
+from pathmix.program.source import caller
 
 
 def vector_decision(what: str, shape: Sequence[int], plates: Sequence[str], loop: str) -> VectorDecisionError:

@@ -1,0 +1,1 @@
+"""Fitting guides to paths."""

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from pathmix.batching import over_rows
+from pathmix.engine.batching import over_rows
 from pathmix.guides.base import Guide, Params, SplitGuide
-from pathmix.target import Density
+from pathmix.posterior.fitted import GradientKind
+from pathmix.target.target import Density
 
-Estimator = Literal["reparam", "mixed", "score", "truncated"]
 # What one nat of acceptance is worth in nats of the truncated ELBO. At 0 the acceptance may fall
 # without bound; at 0.3 it stays at 0.6 to 0.9 in the examples.
 ACCEPTANCE_REWARD = 0.3
@@ -19,7 +19,7 @@ ACCEPTANCE_REWARD = 0.3
 LogTarget = Callable[[jax.Array, jax.Array], Density]  # at a vector, as the particle of a number sees it
 # Particles with minibatches of their own average out more noise, but where
 # they are compared with each other they must see the same data.
-OWN_MINIBATCHES: dict[Estimator, bool] = {
+OWN_MINIBATCHES: dict[GradientKind, bool] = {
     "reparam": True,
     "mixed": False,
     "score": False,
@@ -138,7 +138,7 @@ def mixed(
     return Estimate(_mean(values, usable), jax.tree.map(jnp.add, along, scores), jnp.sum(usable))
 
 
-ESTIMATORS: dict[Estimator, Callable[..., Estimate]] = {
+ESTIMATORS: dict[GradientKind, Callable[..., Estimate]] = {
     "reparam": reparam,
     "mixed": mixed,
     "score": score,
@@ -150,7 +150,7 @@ ESTIMATORS: dict[Estimator, Callable[..., Estimate]] = {
 class Gradient:
     """How a path's gradients are estimated; `part` are the coordinates that "mixed" scores."""
 
-    estimator: Estimator
+    estimator: GradientKind
     part: tuple[bool, ...] = ()
 
     def estimate(

@@ -12,14 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pathmix.batching import in_blocks
-from pathmix.dependence import NOTHING, Sites
+from pathmix.engine.batching import in_blocks
+from pathmix.engine.executables import Executables
+from pathmix.engine.noise import noise_size, normals
 from pathmix.guides.base import Guide, Params, SplitGuide
-from pathmix.seeds import Seed
-from pathmix.slp import Flaw
-from pathmix.target import BLOCK_BYTES, Target
-from pathmix.training.estimators import OWN_MINIBATCHES, Estimator, Gradient
-from pathmix.training.executables import Executables
+from pathmix.posterior.fitted import GradientKind
+from pathmix.program.dependence import NOTHING, Sites
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import Flaw
+from pathmix.target.target import BLOCK_BYTES, Target
+from pathmix.training.estimators import OWN_MINIBATCHES, Gradient
 from pathmix.training.functions import (
     Densities,
     make_densities,
@@ -31,7 +33,6 @@ from pathmix.training.functions import (
 from pathmix.training.jumps import Marked, jumping_switches
 from pathmix.training.loop import Progress, TrainingState, make_train
 from pathmix.training.minibatches import Minibatches
-from pathmix.training.noise import noise_size, normals
 from pathmix.training.starts import Start, likelihood_powers
 
 _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
@@ -81,7 +82,7 @@ class PathFit:
         self,
         target: Target,
         guide: Guide,
-        estimator: Estimator,
+        estimator: GradientKind,
         options: TrainingOptions,
         executables: Executables,
         seed: Seed,

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from pathmix.batching import in_chunks, over_rows
+from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.guides.base import Guide
-from pathmix.target import Target
+from pathmix.target.target import Target
 
 Compilable = Callable[..., Any]
 

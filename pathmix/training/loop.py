@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from pathmix.guides.base import Guide, Params
-from pathmix.target import Arguments, Density, Target
+from pathmix.target.target import Arguments, Density, Target
 from pathmix.training.estimators import Gradient, ascent
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from pathmix.seeds import Seed
-from pathmix.slp import Plate
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import Plate
 
 
 class Minibatches:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pathmix.posterior import FittedPath
-from pathmix.status import Status
+from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.status import Status
 from pathmix.training.fit import PathFit
 from pathmix.training.verdict import rise_left
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery import DiscoveredPath
-from pathmix.executors.guarded import guarded, guarded_turns
-from pathmix.executors.threads import Threads
-from pathmix.progress import ProgressBar
+from pathmix.engine.guarded import guarded, guarded_turns
+from pathmix.engine.progress import ProgressBar
+from pathmix.engine.threads import Threads
 from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit, Turn
 from pathmix.training.pooled import Prior, pool

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pathmix.seeds import Seed
+from pathmix.program.seeds import Seed
 from pathmix.training.fit import PathFit, Turn
 from pathmix.training.pooled import Prior, Values
 from pathmix.training.starts import Start, Starts

@@ -1,6 +1,6 @@
 """What became of a path, in a word and a sentence."""
 
-from pathmix.status import Status
+from pathmix.posterior.status import Status
 from pathmix.training.fit import PathFit
 
 _NOTABLE_RISE = 0.5  # nats

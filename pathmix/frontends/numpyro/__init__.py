@@ -19,9 +19,9 @@ def adapt(arguments: Any) -> Any:
 make_array = jnp.asarray
 
 
-def as_guide(posterior: Any) -> Any:
+def as_guide(model: Any, shapes: Any, draw: Any) -> Any:
     """NumPyro's inference compiles models and guides, so it has no place for random structure."""
-    del posterior
+    del model, shapes, draw
     raise PathmixError("as_pyro_guide() is for Pyro models; this posterior is of a NumPyro model.")
 
 

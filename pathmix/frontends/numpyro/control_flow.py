@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from numpyro.contrib.control_flow.scan import scan_wrapper
 
 from pathmix.frontends.numpyro.sites import is_latent, is_observation, unobserve
-from pathmix.frontends.wishes import Wishes
+from pathmix.program.wishes import Wishes
 
 
 def follow_wishes(msg: Any, wishes: Wishes, given: Mapping[str, jax.Array], key: jax.Array) -> None:

@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from pathmix.execution import Execution
-from pathmix.frontends.base import Have
-from pathmix.frontends.failures import FailedRun, OnFailure
 from pathmix.frontends.numpyro.record import record
-from pathmix.frontends.wishes import Wishes
-from pathmix.program import Program
-from pathmix.seeds import Seed
+from pathmix.program.execution import Execution
+from pathmix.program.failures import FailedRun, OnFailure
+from pathmix.program.program import Have, Program
+from pathmix.program.seeds import Seed
+from pathmix.program.wishes import Wishes
 
 # When no more than these are left of a batch, only so many run: enough for draws of the rarer paths. Each
 # size compiles every operation anew, so there are no others.

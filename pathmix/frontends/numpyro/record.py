@@ -17,12 +17,10 @@ from numpyro import distributions as dist
 from numpyro.primitives import Messenger
 
 from pathmix.errors import PathmixError, ProgramError
-from pathmix.execution import Execution
-from pathmix.frontends.arguments import take_data
 from pathmix.frontends.decisions import agree, as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn
-from pathmix.frontends.failures import FailedRun
 from pathmix.frontends.numpyro.control_flow import follow_wishes
+from pathmix.frontends.numpyro.routing import note_tracers, routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
     freeze_plumbing,
@@ -34,16 +32,18 @@ from pathmix.frontends.numpyro.sites import (
     unobserve,
 )
 from pathmix.frontends.parameters import parameters
-from pathmix.frontends.routing import note_tracers, routed
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
-from pathmix.frontends.source import Source, caller, raised_at
 from pathmix.frontends.statements import only
 from pathmix.frontends.supports import inside
-from pathmix.frontends.wishes import SIMULATED, OutsideSupport, Wishes
-from pathmix.path import Decision, DecisionKind, Path
-from pathmix.program import Program
-from pathmix.seeds import SeedBatch
+from pathmix.program.arguments import take_data
+from pathmix.program.execution import Execution
+from pathmix.program.failures import FailedRun
+from pathmix.program.path import Decision, DecisionKind, Path
+from pathmix.program.program import Program
+from pathmix.program.seeds import SeedBatch
+from pathmix.program.source import Source, caller, raised_at
+from pathmix.program.wishes import SIMULATED, OutsideSupport, Wishes
 
 # How a random value shows in a text.
 _TRACED = re.compile(r"Traced<|Tracer[<(]")

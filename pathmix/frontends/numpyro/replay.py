@@ -16,12 +16,11 @@ from numpyro.distributions import biject_to
 from numpyro.primitives import Messenger
 
 from pathmix.errors import UnsupportedSiteError
-from pathmix.execution import Execution
-from pathmix.frontends.arguments import take_data
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.masks import unmasked
+from pathmix.frontends.numpyro.routing import routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
     freeze_plumbing,
@@ -33,14 +32,15 @@ from pathmix.frontends.numpyro.sites import (
 )
 from pathmix.frontends.observations import broadcast_remark, covered, described, flaw_of
 from pathmix.frontends.parameters import check_known, parameters
-from pathmix.frontends.routing import routed
 from pathmix.frontends.shapes import shape_error
-from pathmix.frontends.source import caller
 from pathmix.frontends.supports import Bounds, Ranges, bounds, integer_bounds, template
-from pathmix.graph import Graph
-from pathmix.path import DecisionKind
-from pathmix.program import Program
-from pathmix.slp import Facts, Flaw, Plate, StraightLineProgram
+from pathmix.program.arguments import take_data
+from pathmix.program.execution import Execution
+from pathmix.program.graph import Graph
+from pathmix.program.path import DecisionKind
+from pathmix.program.program import Program
+from pathmix.program.slp import Facts, Flaw, Plate, StraightLineProgram
+from pathmix.program.source import caller
 
 
 def replay(program: Program, execution: Execution) -> StraightLineProgram:

@@ -8,7 +8,7 @@ import numpy as np
 from jax.core import Tracer
 from numpyro import distributions as dist
 
-from pathmix.frontends.wishes import SIMULATED, observed_batch
+from pathmix.program.wishes import SIMULATED, observed_batch
 
 _FIXED = "_pathmix_fixed"
 _WRAPPERS = (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)

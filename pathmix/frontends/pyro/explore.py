@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from pathmix.execution import Execution
-from pathmix.frontends.base import Have
-from pathmix.frontends.failures import FailedRun, OnFailure
 from pathmix.frontends.pyro.record import LeftPath, Run, record
 from pathmix.frontends.pyro.scope import frontend_scope
-from pathmix.frontends.wishes import Wishes
-from pathmix.path import Path
-from pathmix.program import Program
-from pathmix.seeds import Seed
+from pathmix.program.execution import Execution
+from pathmix.program.failures import FailedRun, OnFailure
+from pathmix.program.path import Path
+from pathmix.program.program import Have, Program
+from pathmix.program.seeds import Seed
+from pathmix.program.wishes import Wishes
 
 # A forced draw costs a whole run, and so many tell well enough where a guide should start.
 _ENOUGH_FORCED = 20

@@ -29,7 +29,7 @@ from torch.utils._pytree import tree_map_only
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.pyro.functions import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
-from pathmix.frontends.source import Source, caller
+from pathmix.program.source import Source, caller
 
 # Operations whose result is not a tensor: PyTorch looks at the values.
 _LOOKS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default}

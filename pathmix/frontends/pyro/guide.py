@@ -1,7 +1,7 @@
 """A posterior as a Pyro guide: for `pyro.infer.Predictive`, `Trace_ELBO`, importance sampling, ..."""
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 import pyro
@@ -12,10 +12,8 @@ from pyro.poutine.util import site_is_subsample
 
 from pathmix.errors import ValueLookupError
 from pathmix.frontends.pyro.sites import is_latent, is_observation, marks_fixed
-from pathmix.frontends.source import caller
-
-if TYPE_CHECKING:
-    from pathmix.posterior import Posterior
+from pathmix.program.program import JointDraw
+from pathmix.program.source import caller
 
 
 class PyroGuide:
@@ -26,18 +24,17 @@ class PyroGuide:
     path does not have are auxiliary too, and zero, so that draws of different paths can be stacked.
     """
 
-    def __init__(self, posterior: "Posterior") -> None:
-        self.posterior = posterior
-        self.model = posterior._program.model
-        programs = [component.slp for component in posterior._components]
-        self.shapes = {site.name: site.shape for slp in programs for site in slp.sites}
+    def __init__(
+        self, model: Callable[..., Any], shapes: dict[str, tuple[int, ...]], draw: Callable[[int], JointDraw]
+    ) -> None:
+        self.model, self.shapes, self.draw = model, shapes, draw
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         seed = int(torch.randint(2**62, ()))  # so that pyro.set_rng_seed makes draws repeatable
-        position, values, log_q = self.posterior._draw_with_density(seed)
-        place = torch.tensor(position, dtype=torch.float64)  # its density takes this type
-        _auxiliary("_pathmix_path", dist.Delta(place, log_density=log_q))
-        with _PutIn(values, self.posterior._open_sites(position), self.shapes) as put_in:
+        drawn = self.draw(seed)
+        place = torch.tensor(drawn.path, dtype=torch.float64)  # its density takes this type
+        _auxiliary("_pathmix_path", dist.Delta(place, log_density=drawn.log_density))
+        with _PutIn(drawn.values, drawn.open_sites, self.shapes) as put_in:
             self.model(*args, **kwargs)
         for name, shape in self.shapes.items():
             if name not in put_in.done:

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from pathmix.frontends.pyro import indices
 from pathmix.frontends.vectors import vector_decision
-from pathmix.path import DecisionKind
+from pathmix.program.path import DecisionKind
 
 # Only the validation of distributions asks this; those made outside our scope may still do it.
 _VALID = getattr(torch, "_is_all_true")

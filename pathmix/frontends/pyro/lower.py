@@ -10,18 +10,18 @@ import torch
 from numpyro.distributions import biject_to
 
 from pathmix.errors import ProgramError
-from pathmix.execution import Execution
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.observations import flaw_of
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.lowering.interpret import interpret
 from pathmix.frontends.pyro.supports import Support
-from pathmix.frontends.source import Source
 from pathmix.frontends.supports import Bounds, Ranges, bounds, integer_bounds, template
-from pathmix.graph import Graph
-from pathmix.path import Path
-from pathmix.slp import BijectionTemplate, Flaw, Plate, StraightLineProgram
+from pathmix.program.execution import Execution
+from pathmix.program.graph import Graph
+from pathmix.program.path import Path
+from pathmix.program.slp import BijectionTemplate, Flaw, Plate, StraightLineProgram
+from pathmix.program.source import Source
 
 
 @dataclass(frozen=True, eq=False)

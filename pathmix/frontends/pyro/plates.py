@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from pyro.poutine.subsample_messenger import SubsampleMessenger
 
-from pathmix.slp import Plate
+from pathmix.program.slp import Plate
 
 # The indices to use for a plate, or None for all of it.
 Choice = Callable[[Plate], torch.Tensor | None]

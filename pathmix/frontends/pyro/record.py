@@ -22,10 +22,8 @@ from pathmix.errors import (
     ProgramError,
     UnsupportedSiteError,
 )
-from pathmix.frontends.arguments import take_data
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn
-from pathmix.frontends.failures import FailedRun
 from pathmix.frontends.parameters import Parameter, invalid, parameters
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
@@ -34,11 +32,13 @@ from pathmix.frontends.pyro.sites import in_plate, is_discrete, is_latent, is_ob
 from pathmix.frontends.pyro.supports import is_inside
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
-from pathmix.frontends.source import Place, caller, calling_place, raised_at
 from pathmix.frontends.statements import only
-from pathmix.frontends.wishes import SIMULATED, OutsideSupport, Wishes, observed_batch
-from pathmix.path import Decision, DecisionKind, Path
-from pathmix.program import Program
+from pathmix.program.arguments import take_data
+from pathmix.program.failures import FailedRun
+from pathmix.program.path import Decision, DecisionKind, Path
+from pathmix.program.program import Program
+from pathmix.program.source import Place, caller, calling_place, raised_at
+from pathmix.program.wishes import SIMULATED, OutsideSupport, Wishes, observed_batch
 
 _SPREAD = 0x9E3779B97F4A7C15  # an odd number: seeds of different sites never meet
 _WORD = 2**64

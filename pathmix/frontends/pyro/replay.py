@@ -16,8 +16,6 @@ from pyro.poutine.messenger import Messenger
 from pyro.poutine.util import site_is_subsample
 
 from pathmix.errors import UnsupportedSiteError
-from pathmix.execution import Execution
-from pathmix.frontends.arguments import take_data
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.masks import unmasked
@@ -41,10 +39,12 @@ from pathmix.frontends.pyro.sites import (
 )
 from pathmix.frontends.pyro.supports import Support, read_support
 from pathmix.frontends.shapes import shape_error
-from pathmix.frontends.source import Source, caller
-from pathmix.path import DecisionKind
-from pathmix.program import Program
-from pathmix.slp import Facts, Plate, StraightLineProgram
+from pathmix.program.arguments import take_data
+from pathmix.program.execution import Execution
+from pathmix.program.path import DecisionKind
+from pathmix.program.program import Program
+from pathmix.program.slp import Facts, Plate, StraightLineProgram
+from pathmix.program.source import Source, caller
 
 
 def replay(program: Program, execution: Execution) -> StraightLineProgram:

@@ -1,0 +1,1 @@
+"""What everything runs on: precision, compiled functions, batches, threads, progress."""

@@ -1,0 +1,71 @@
+"""Scoped engine settings: float precision and BLAS threads. Nothing outlives the scope."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import jax
+
+from pathmix.engine.undisturbed import undisturbed
+
+with undisturbed():
+    from threadpoolctl import ThreadpoolController
+
+Precision = Literal["float64", "float32"]
+
+
+@contextmanager
+def precision_scope(precision: Precision) -> Iterator[None]:
+    """JAX in the given precision, in this thread only."""
+    with jax.enable_x64(precision == "float64"):
+        yield
+
+
+class _BlasCap:
+    """One BLAS thread while anybody is inside: the setting belongs to the process, not to a thread.
+
+    A BLAS that takes its threads from OpenMP is left alone: there the setting belongs to the thread that
+    makes it, which is not where paths are trained, and PyTorch shares it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._limits = _one_thread_each()
+            self._inside += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limits.restore_original_limits()
+                self._limits = None
+
+
+def _one_thread_each() -> Any:
+    if torch := sys.modules.get("torch"):
+        torch.get_num_threads()  # counts those of MKL on first use, and must not count one
+    loaded = ThreadpoolController()
+    capped = [
+        pool["filepath"]
+        for pool in loaded.info()
+        if pool["user_api"] == "blas" and pool.get("threading_layer") != "openmp"
+    ]
+    return loaded.select(filepath=capped).limit(limits=1)
+
+
+_blas_cap = _BlasCap()
+
+
+@contextmanager
+def engine_scope(precision: Precision) -> Iterator[None]:
+    """Precision, and one BLAS thread each: paths are trained in threads of their own."""
+    with precision_scope(precision), _blas_cap:
+        yield

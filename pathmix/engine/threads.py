@@ -1,0 +1,86 @@
+"""Run a task for many paths in threads. XLA compiles and runs outside the interpreter lock."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+from pathmix.engine.precision import Precision, precision_scope
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_ENDED = object()
+
+
+class Threads:
+    """A pool of threads; Ctrl-C is noticed in the main thread and passed on through `stopping`."""
+
+    def __init__(self, threads: int | None, precision: Precision) -> None:
+        self._threads = threads or _cores()
+        self._pool = ThreadPoolExecutor(self._threads, "pathmix")
+        self._precision: Precision = precision
+        self._background: list[Future[object]] = []
+        self.stopping = threading.Event()
+
+    def __enter__(self) -> "Threads":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def begin(self, task: Callable[[], object]) -> None:
+        """Start a task that nobody waits for."""
+        self._background.append(self._pool.submit(self._scoped(lambda _: task()), None))
+
+    def _scoped(self, task: Callable[[Item], Result]) -> Callable[[Item], Result]:
+        """Precision is a setting of each thread."""
+
+        def scoped(item: Item) -> Result:
+            with precision_scope(self._precision):
+                return task(item)
+
+        return scoped
+
+    def take_turns(self, tasks: Sequence[Iterator[object]]) -> None:
+        """Advance tasks by a step each, in turns, until all have ended; Ctrl-C stops them between steps."""
+        waiting: SimpleQueue[Iterator[object]] = SimpleQueue()
+        for task in tasks:
+            waiting.put(task)
+
+        def work(_: int) -> None:
+            # Who finds nothing waiting is not needed again: there are never more tasks than now.
+            while True:
+                try:
+                    task = waiting.get_nowait()
+                except Empty:
+                    return
+                if self.stopping.is_set():
+                    getattr(task, "close")()
+                elif next(task, _ENDED) is not _ENDED:
+                    waiting.put(task)
+
+        self.map(work, range(min(self._threads, len(tasks))))
+
+    def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The results in order. A first Ctrl-C lets running tasks end early; a second one raises."""
+        futures = [self._pool.submit(self._scoped(task), item) for item in items]
+        while True:
+            try:
+                wait(futures)
+                return [future.result() for future in futures]
+            except KeyboardInterrupt:
+                if self.stopping.is_set():
+                    raise
+                self.stopping.set()
+                for future in self._background:
+                    future.cancel()
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Ways to infer a posterior over paths."""

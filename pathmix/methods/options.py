@@ -1,0 +1,95 @@
+"""Checks of a method's options, made at construction: a run never fails halfway for a typing error."""
+
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import optax
+from numpyro.infer.autoguide import AutoGuide
+
+from pathmix.allocation import Allocation
+from pathmix.checks import check_choice, check_positive_int
+from pathmix.discovery import Discovery
+from pathmix.errors import OptionError
+from pathmix.guides import FullRank, Guide, LowRank, MeanField
+from pathmix.methods.members import check_members, missing_members
+from pathmix.program.program import Limits
+from pathmix.training.starts import Starts
+
+if TYPE_CHECKING:
+    from pathmix.methods.sdvi import SDVI
+
+NAMED_GUIDES: dict[str, Guide] = {"meanfield": MeanField(), "fullrank": FullRank(), "lowrank": LowRank()}
+
+
+def check_options(options: "SDVI") -> None:
+    check_method(options)
+    _check_guide_option(options.guide)
+    example = f"pathmix.SuccessiveHalving(budget={_number(options.allocation, 100_000)})"
+    check_members("allocation", options.allocation, Allocation, example)
+    check_positive_int("The budget of the allocation", options.allocation.budget)
+    check_optimizer(options.optimizer)
+    check_positive_int("particles", options.particles)
+    check_positive_int("elbo_samples", options.elbo_samples)
+    if not isinstance(options.starts, Starts):
+        check_positive_int("starts", options.starts)
+    if isinstance(options.annealing, bool) or not isinstance(options.annealing, (int, float)):
+        raise OptionError(f"annealing must be a number, not {options.annealing!r}.")
+    if not 0 <= options.annealing <= 1:
+        raise OptionError(f"annealing is a share of training, from 0 to 1, not {options.annealing!r}.")
+    check_choice("gradient", options.gradient, ("auto", "reparam", "score", "truncated"))
+    if not isinstance(options.boxes, bool):
+        raise OptionError(f"boxes must be True or False, not {options.boxes!r}.")
+    if options.threads is not None:
+        check_positive_int("threads", options.threads)
+
+
+def check_method(options: Any) -> None:
+    """What every method of inference has: a model, a discovery, a precision and a progress bar."""
+    if not callable(options.model):
+        raise OptionError(f"The model must be callable, not {options.model!r}.")
+    example = f"pathmix.PriorDiscovery({_number(options.discovery, 1_000)})"
+    check_members("discovery", options.discovery, Discovery, example)
+    if not isinstance(options.discovery.limits, Limits):
+        raise OptionError(f"The limits of the discovery must be Limits, not {options.discovery.limits!r}.")
+    check_choice("precision", options.precision, ("float64", "float32"))
+    if not isinstance(options.progress, bool):
+        raise OptionError(f"progress must be True or False, not {options.progress!r}.")
+
+
+def check_optimizer(optimizer: Any) -> None:
+    lacking = [name for name in ("init", "update") if not callable(getattr(optimizer, name, None))]
+    if lacking or not isinstance(optimizer, optax.GradientTransformation):
+        what = f": it lacks {', '.join(lacking)}" if lacking else ""
+        raise OptionError(
+            f"optimizer must be an optax optimiser, such as optax.adam(0.01), not {optimizer!r}{what}."
+        )
+
+
+def check_guide(what: str, guide: Any) -> None:
+    """A guide that a path can be given."""
+    if lacking := missing_members(guide, Guide):
+        raise OptionError(f"{what} {guide!r}, which is not a Guide: it lacks {', '.join(lacking)}.")
+    try:
+        hash(guide)
+    except TypeError:
+        raise OptionError(f"{what} {guide!r}, which is not hashable; make it a frozen dataclass.") from None
+
+
+def _check_guide_option(guide: Any) -> None:
+    if isinstance(guide, str):
+        check_choice("guide", guide, tuple(NAMED_GUIDES))
+    elif isinstance(guide, AutoGuide):
+        raise OptionError(
+            "NumPyro's autoguides belong to one whole model; pathmix makes a guide for every path. "
+            f"guide takes {', '.join(map(repr, NAMED_GUIDES))}, a Guide, or a callable slp -> Guide."
+        )
+    elif isinstance(guide, type):
+        raise OptionError(f"guide must be a name, a Guide instance or a callable, not the class {guide!r}.")
+    elif not callable(guide) or not missing_members(guide, Guide):
+        check_guide("guide must be a name, a Guide instance or a callable slp -> Guide, not", guide)
+
+
+def _number(given: Any, default: int) -> str:
+    """For an example: the number that was given in the place of an object."""
+    usable = isinstance(given, Integral) and not isinstance(given, bool)
+    return f"{max(int(given), 1) if usable else default:_}"

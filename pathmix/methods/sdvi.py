@@ -1,0 +1,225 @@
+"""Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import optax
+
+from pathmix.allocation import Allocation, SuccessiveHalving
+from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
+from pathmix.discovery.report import DiscoveryReport
+from pathmix.engine.executables import Executables
+from pathmix.engine.guarded import guarded
+from pathmix.engine.noise import warm_up
+from pathmix.engine.precision import Precision, engine_scope
+from pathmix.engine.progress import ProgressBar
+from pathmix.engine.threads import Threads
+from pathmix.frontends.recognise import bind
+from pathmix.frontends.surroundings import check_surroundings
+from pathmix.guides import Guide, MeanField
+from pathmix.methods.options import NAMED_GUIDES, check_guide, check_options
+from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
+from pathmix.posterior.notes import common_notes, nan_arguments
+from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.weights import path_weights
+from pathmix.program.program import Program
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import StraightLineProgram
+from pathmix.regions.region import read_region
+from pathmix.target.labels import label, unique
+from pathmix.target.target import make_target
+from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.notes import training_notes
+from pathmix.training.phases import Schedule, initialise, optimise
+from pathmix.training.starts import Starts
+from pathmix.training.truncated import TruncatedGuide
+from pathmix.training.verdict import verdict
+
+_SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
+
+GuideOption = str | Guide | Callable[[StraightLineProgram], Guide]
+
+
+@dataclass(frozen=True)
+class SDVI:
+    """Fit a program whose structure is random.
+
+    The program is split into straight-line programs, one per path; a guide is fitted to each, with
+    the budget going where it pays; and they are combined with weights softmax(ELBO).
+
+    Options:
+        guide: "meanfield", "fullrank", "lowrank", a Guide, or a callable that chooses one per path.
+        discovery: how paths are found.
+        allocation: how iterations are shared between paths.
+        optimizer: any optax optimiser.
+        particles: draws per gradient estimate.
+        elbo_samples: draws for the ELBOs that rank and weigh paths.
+        starts: how many starts of a path compete in each phase of training; 1 is the paper's method. For
+            posteriors with several modes. A `Starts` says more.
+        annealing: for this share of a start's first stretch of training, the likelihood is raised to a
+            power that grows from 0.001 to 1.
+        gradient: "auto" takes reparameterised gradients where they are valid, the score function for what
+            moves a jump of the density, and on general regions that of the truncated guide. "reparam",
+            "score" (the paper's surrogate) and "truncated" force one.
+        boxes: whether bounds on single variables get guides that live exactly on them; without,
+            paths with continuous branching are truncated by rejection, as in the paper.
+        precision: "float64" or "float32".
+        threads: how many paths are worked on at once; None for one per core.
+        progress: show a progress bar in terminals and notebooks.
+
+    >>> import numpyro, numpyro.distributions as dist
+    >>> def model(y):
+    ...     x = numpyro.sample("x", dist.Normal(0, 1))
+    ...     if x < 0:
+    ...         z = numpyro.sample("z1", dist.Normal(-3, 1))
+    ...     else:
+    ...         z = numpyro.sample("z2", dist.Normal(3, 1))
+    ...     numpyro.sample("y", dist.Normal(z, 2), obs=y)
+    >>> posterior = SDVI(model, allocation=SuccessiveHalving(budget=4_000)).run(0, 2.0)
+    >>> [path.label for path in posterior.paths]
+    ['x >= 0', 'x < 0']
+    """
+
+    model: Callable[..., Any]
+    guide: GuideOption = field(default="meanfield", kw_only=True)
+    discovery: Discovery = field(default=PriorDiscovery(1_000), kw_only=True)
+    allocation: Allocation = field(default=SuccessiveHalving(budget=100_000, keep=10), kw_only=True)
+    optimizer: optax.GradientTransformation = field(default=optax.adam(0.01), kw_only=True)
+    particles: int = field(default=10, kw_only=True)
+    elbo_samples: int = field(default=1_000, kw_only=True)
+    starts: int | Starts = field(default=1, kw_only=True)
+    annealing: float = field(default=0.0, kw_only=True)
+    gradient: Literal["auto", "reparam", "score", "truncated"] = field(default="auto", kw_only=True)
+    boxes: bool = field(default=True, kw_only=True)
+    precision: Precision = field(default="float64", kw_only=True)
+    threads: int | None = field(default=None, kw_only=True)
+    progress: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
+        """Fit the model, called with the given arguments. The same seed gives the same posterior."""
+        check_surroundings("SDVI.run", (seed, args, kwargs))
+        with (
+            engine_scope(self.precision),
+            ProgressBar(wanted=self.progress) as progress,
+            Threads(self.threads, self.precision) as executor,
+        ):
+            root, executables = Seed.of(seed), Executables()
+            program = bind(self.model, args, kwargs, self.discovery.limits)
+
+            executor.begin(warm_up)
+            progress.stage("discovery")
+            fits: list[PathFit] = []
+
+            def formulate(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> None:
+                fit = self._formulate(slp, draws, executables, root.child(1, len(fits)))
+                fits.append(fit)
+                executor.begin(lambda: fit.warm_up(draws))
+                progress.stage(f"discovery: {len(fits)} paths")
+
+            found = self.discovery.discover(program, root.child(0), formulate)
+            refuse_impossible([path.slp for path in found.paths])
+            labels = unique([label(fit.target.slp, fit.target.region) for fit in fits])
+
+            progress.stage("initialisation")
+            log_d_min = initialise(executor, fits, found.paths)
+            log_c = np.log(_SURROGATE_SHARE) + log_d_min
+
+            schedule = Schedule(self.allocation, _as_starts(self.starts))
+            optimise(executor, schedule, fits, found.paths, labels, log_c, progress)
+            interrupted = executor.stopping.is_set()
+            if interrupted and not any(fit.steps for fit in fits):
+                raise KeyboardInterrupt  # nothing to keep yet
+
+            progress.stage("weights")
+            # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
+            begun = [fit for fit in fits if fit.steps > 0 or not fit.trainable or not interrupted]
+            executor.map(guarded(PathFit.weigh), [fit for fit in begun if fit.start is not None])
+            report = DiscoveryReport.of(found, log_d_min=log_d_min)
+            return self._combine(program, found, fits, labels, report, interrupted=interrupted)
+
+    def _formulate(
+        self, slp: StraightLineProgram, draws: dict[str, np.ndarray], executables: Executables, seed: Seed
+    ) -> PathFit:
+        """A guide for a path, and the gradient estimator that its region allows."""
+        region = read_region(slp, draws, boxes=self.boxes)
+        target = make_target(slp, region, draws)
+        estimator: GradientKind = "truncated" if region.kind == "general" else "reparam"
+        if self.gradient != "auto":
+            estimator = self.gradient
+        guide = self._guide_for(slp) if target.dim else MeanField()
+        adapts = self.gradient == "auto"
+        options = TrainingOptions(
+            self.optimizer, self.particles, self.elbo_samples, self.annealing, adapt_gradient=adapts
+        )
+        return PathFit(target, guide, estimator, options, executables, seed)
+
+    def _guide_for(self, slp: StraightLineProgram) -> Guide:
+        if isinstance(self.guide, str):
+            return NAMED_GUIDES[self.guide]
+        if isinstance(self.guide, Guide):
+            return self.guide
+        chosen = self.guide(slp)
+        check_guide("guide= was called for a path and gave", chosen)
+        return chosen
+
+    def _combine(
+        self,
+        program: Program,
+        found: Discovered,
+        fits: list[PathFit],
+        labels: list[str],
+        report: DiscoveryReport,
+        *,
+        interrupted: bool,
+    ) -> Posterior:
+        """Weights from the final ELBOs of all discovered paths."""
+        weights = path_weights([fit.elbo for fit in fits])
+        fitted = []
+        for fit, text, weight, path in zip(fits, labels, weights, found.paths, strict=True):
+            status, message = verdict(fit)
+            fitted.append(
+                FittedPath(
+                    label=text,
+                    path=path.slp.path,
+                    weight=float(weight),
+                    log_evidence=fit.elbo,
+                    elbo=fit.elbo,
+                    acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
+                    steps=fit.steps,
+                    status=status,
+                    message=message,
+                    history=fit.history,
+                    guide=FittedGuide(fit.guide, None if fit.start is None else fit.params),
+                    region=fit.target.region.kind,
+                    gradient=fit.gradient.estimator,
+                    failure=fit.failure,
+                    prior_mass=path.prior_mass,
+                    likelihood_evaluations=fit.evaluations,
+                )
+            )
+        order = sorted(range(len(fits)), key=lambda i: -fitted[i].elbo)
+        return Posterior(
+            paths=tuple(fitted[i] for i in order),
+            discovery=report,
+            notes=(
+                *training_notes(fits, fitted, interrupted=interrupted),
+                *common_notes(found, report, [path.slp for path in found.paths], fitted),
+                *nan_arguments(program, fitted),
+            ),
+            interrupted=interrupted,
+            _program=program,
+            _components=tuple(TruncatedGuide(fits[i], labels[i]) for i in order),
+            _precision=self.precision,
+        )
+
+
+def _as_starts(starts: int | Starts) -> Starts | None:
+    if isinstance(starts, int):
+        return Starts(starts) if starts > 1 else None
+    return starts

@@ -1,0 +1,1 @@
+"""The result of inference, and what a user does with it."""

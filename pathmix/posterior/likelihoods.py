@@ -1,0 +1,41 @@
+"""The log-likelihood of new data at latent values that are already drawn."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.engine.batching import over_rows
+from pathmix.engine.executables import Executables
+from pathmix.program.program import Program
+from pathmix.program.runs import runs
+from pathmix.program.seeds import Seed
+from pathmix.program.wishes import Wishes
+
+_ROWS = 32  # of densities computed at once
+
+
+def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Of the program's observed sites, for each row of latent values.
+
+    New arguments may lead rows of one path apart, so the program is run again to find their paths.
+    """
+    count = len(next(iter(latent.values())))
+    found = np.full(count, np.nan)
+    executables = Executables()
+    for rows, _, execution in runs(program, Wishes(latent, complete=True), Seed.of(0), count):
+        make = partial(_make, program, execution)
+        values = [latent[name].astype(execution.values[name].dtype) for name in execution.path.addresses]
+        for first in range(0, len(rows), _ROWS):
+            block = rows[np.arange(first, first + _ROWS) % len(rows)]
+            columns = [jnp.asarray(column[block]) for column in values]
+            found[block] = np.asarray(executables.call(execution.path, make, columns))
+    return found
+
+
+def _make(program: Program, execution: Any) -> Callable[..., Any]:
+    slp = program.frontend.replay(program, execution)
+    graph = slp.graph.outputs([slp.LOG_LIKELIHOOD])
+    return lambda columns: over_rows(lambda *row: graph(graph.consts, row)[0])(*columns)

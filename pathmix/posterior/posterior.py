@@ -1,0 +1,207 @@
+"""The result: a weighted mixture over paths, and what a user does with it next."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+
+from pathmix.discovery.report import DiscoveryReport
+from pathmix.engine.precision import Precision, engine_scope
+from pathmix.errors import PathmixError, ValueLookupError
+from pathmix.frontends.surroundings import check_surroundings
+from pathmix.posterior.components import Component
+from pathmix.posterior.draws import Draws, Piece, merge
+from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.likelihoods import log_likelihoods
+from pathmix.posterior.predictions import simulate
+from pathmix.posterior.redraw import redraw
+from pathmix.posterior.table import table
+from pathmix.posterior.weights import global_elbo, logsumexp
+from pathmix.program.locating import as_numbers, path_at
+from pathmix.program.program import JointDraw, Program
+from pathmix.program.seeds import Seed
+from pathmix.program.wishes import Wishes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Posterior:
+    """A mixture over the paths of a program, best path first."""
+
+    paths: tuple[FittedPath, ...]
+    discovery: DiscoveryReport
+    notes: tuple[str, ...]
+    interrupted: bool  # by Ctrl-C: then it is what was reached until then
+    _program: Program
+    _components: tuple[Component, ...]
+    _precision: Precision
+    _fresh_plates: bool = False  # see `with_fresh_plates`
+
+    @cached_property
+    def elbo(self) -> float:
+        """The global ELBO, a lower bound on the log-evidence of the discovered paths."""
+        return global_elbo([path.elbo for path in self.paths], [path.weight for path in self.paths])
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """The log-evidence of the discovered paths, as the method estimates it; SDVI bounds it from below."""
+        return logsumexp([path.log_evidence for path in self.paths])
+
+    @cached_property
+    def weights(self) -> dict[str, float]:
+        return {path.label: path.weight for path in self.paths}
+
+    @cached_property
+    def address_weights(self) -> dict[tuple[str, ...], float]:
+        """Weights of address paths: what the paper calls straight-line programs."""
+        grouped: dict[tuple[str, ...], float] = {}
+        for path in self.paths:
+            grouped[path.addresses] = grouped.get(path.addresses, 0.0) + path.weight
+        return grouped
+
+    @cached_property
+    def likelihood_evaluations(self) -> int:
+        return sum(path.likelihood_evaluations for path in self.paths)
+
+    def __str__(self) -> str:
+        count = f"{len(self.paths)} path" + ("s" if len(self.paths) > 1 else "")
+        # Methods without an ELBO estimate the evidence itself.
+        reached = f"log evidence {self.log_evidence:.3f}"
+        if not np.isnan(self.elbo):
+            reached = f"global ELBO {self.elbo:.3f}"
+        lines = [f"Posterior over {count}, {reached}", "", table(self.paths), "", self.discovery.unseen]
+        if self.notes:
+            lines += [f"Note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def sample(self, seed: int | jax.Array, count: int) -> Draws:
+        """Draws from the mixture: latent and deterministic sites, masked where a path lacks one."""
+        runs_program = any(component.inert for component in self._components)
+        check_surroundings("posterior.sample", (seed, count), runs_program=runs_program)
+        with engine_scope(self._precision):
+            path, pieces = self._sample(Seed.of(seed), count)
+            return merge(pieces, path)
+
+    def predict(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> Draws:
+        """Simulate the observed sites, with new arguments, for draws from the mixture.
+
+        Latent sites keep the values of their draw, those that `sample` gives. A site that the new arguments
+        make the program draw and a draw does not have, or has with another shape, is an error; see
+        `with_fresh_plates`.
+        """
+        check_surroundings("posterior.predict", (seed, args, kwargs))
+        with engine_scope(self._precision):
+            root = Seed.of(seed)
+            path, pieces = self._sample(root.child(0), count)
+            program = self._program.with_arguments(args, kwargs)
+            predicted: list[Piece] = []
+            for number, (rows, values) in enumerate(pieces):
+                position = int(path[rows[0]])
+                wishes = Wishes(
+                    given={name: values[name] for name in self.paths[position].addresses},
+                    complete=True,
+                    fresh_plates=self._fresh_plates,
+                    simulate=self._open_sites(position),
+                )
+                predicted += simulate(program, wishes, root.child(1, number), rows)
+            return merge(predicted, path)
+
+    def with_fresh_plates(self) -> "Posterior":
+        """This posterior, whose `predict` takes new elements of plates from their prior.
+
+        For new groups, items or users: a latent site inside a plate that a draw lacks, or has with another
+        shape, is drawn afresh, whole, given the other sites of the draw. It is then among the predictions.
+        """
+        return replace(self, _fresh_plates=True)
+
+    def _open_sites(self, position: int) -> frozenset[str]:
+        """Sites that are simulated for draws of a path, also where new arguments leave them unobserved."""
+        observed = {name for component in self._components for name in component.slp.observed}
+        latent = {name for path in self.paths for name in path.addresses}
+        # A name that some path infers is data only on those that observe it.
+        return frozenset(self._components[position].slp.observed) | (observed - latent)
+
+    def log_likelihood(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> np.ndarray:
+        """The log-likelihood of new data for draws from the mixture, those that `sample` gives for the seed.
+
+        Its mean is the expected log predictive density; `logmeanexp` of it the log predictive density.
+        """
+        check_surroundings("posterior.log_likelihood", (seed, args, kwargs))
+        with engine_scope(self._precision):
+            path, pieces = self._sample(Seed.of(seed), count)
+            program = self._program.with_arguments(args, kwargs)
+            found = np.zeros(count)
+            for rows, values in pieces:
+                latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
+                found[rows] = log_likelihoods(program, latent)
+            return found
+
+    def log_prob(self, values: Mapping[str, Any]) -> float:
+        """Log-density of the mixture at the latent values of one run; -inf off a support or the known paths.
+
+        The path is found by running the program with these values.
+        """
+        check_surroundings("posterior.log_prob", dict(values))
+        given = {name: as_numbers(name, value) for name, value in values.items()}
+        with engine_scope(self._precision):
+            path = path_at(self._program, given)
+            known = {part.slp.recorded: position for position, part in enumerate(self._components)}
+            if path is None or path not in known:
+                return -np.inf
+            slp = self._components[known[path]].slp
+            names = {*path.addresses, *(name for name, _ in slp.deterministics)}
+            if extra := sorted(set(values) - names):
+                raise ValueLookupError(
+                    f"The program does not draw {', '.join(map(repr, extra))} with these values; it "
+                    f"draws {', '.join(map(repr, path.addresses))}."
+                )
+            return self._log_prob_on(known[path], given)
+
+    def _log_prob_on(self, position: int, values: dict[str, Any]) -> float:
+        """Log-density of the mixture at values that follow a path."""
+        weight = self.paths[position].weight
+        if weight == 0:
+            return -np.inf
+        local = self._components[position].log_prob(values)
+        return -np.inf if np.isnan(local) else float(np.log(weight) + local)
+
+    def _joint_draw(self, seed: int | jax.Array) -> JointDraw:
+        with engine_scope(self._precision):
+            (position,), ((_, drawn),) = self._sample(Seed.of(seed), 1)
+            values = {name: drawn[name][0] for name in self.paths[position].addresses}
+            density = self._log_prob_on(position, values)
+            return JointDraw(int(position), values, density, self._open_sites(position))
+
+    def as_pyro_guide(self) -> Callable[..., None]:
+        """The posterior of a Pyro model as a guide for it, for Pyro's `Predictive` and `Trace_ELBO`.
+
+        Sites differ from draw to draw, so tell `Predictive` which ones to return (`return_sites`).
+        """
+        shapes = {site.name: site.shape for part in self._components for site in part.slp.sites}
+        return self._program.frontend.as_guide(self._program.model, shapes, self._joint_draw)
+
+    def _sample(self, seed: Seed, count: int) -> tuple[np.ndarray, list[Piece]]:
+        """The path of each draw, and the values of each path's draws."""
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            shown = repr(count) if np.ndim(count) == 0 else "an array"
+            raise PathmixError(f"After the seed comes the number of draws, at least 1, not {shown}.")
+        weights = np.array([path.weight for path in self.paths])
+        if weights.sum() == 0:
+            raise PathmixError(
+                "No path carries weight, so there is nothing to draw from. "
+                f"The best one says: {self.paths[0].message}"
+            )
+        path = seed.child(0).generator().choice(len(weights), size=count, p=weights / weights.sum())
+        pieces = []
+        for position in np.unique(path):
+            rows, component = np.flatnonzero(path == position), self._components[position]
+            drawn = component.draw(seed.child(1, int(position)), len(rows))
+            if component.inert:
+                again = seed.child(2, int(position))
+                drawn = redraw(self._program, component.slp, component.inert, again, drawn)
+            pieces.append((rows, drawn))
+        return path, pieces

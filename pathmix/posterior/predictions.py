@@ -1,0 +1,17 @@
+"""Observed sites, simulated at latent values that are already drawn."""
+
+import numpy as np
+
+from pathmix.posterior.draws import Piece
+from pathmix.program.program import Program
+from pathmix.program.runs import runs
+from pathmix.program.seeds import Seed
+from pathmix.program.wishes import Wishes
+
+
+def simulate(program: Program, wishes: Wishes, seed: Seed, rows: np.ndarray) -> list[Piece]:
+    """Observed sites of draws in these rows of a result."""
+    return [
+        (rows[own], {name: values[done] for name, values in execution.observed.items()})
+        for own, done, execution in runs(program, wishes, seed, len(rows))
+    ]

@@ -1,0 +1,1 @@
+"""A program, its runs, and what becomes of one path: a straight-line program."""

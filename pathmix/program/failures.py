@@ -1,0 +1,30 @@
+"""Runs that the program itself ended with an error, such as an `assert` on a random value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pathmix.program.source import Source
+
+
+@dataclass(frozen=True, eq=False)
+class FailedRun:
+    """The error of a run, where it was raised, and which runs of the batch end in the same way."""
+
+    error: Exception
+    source: Source
+    site: str | None  # the last one before
+    followed: np.ndarray
+
+    def __str__(self) -> str:
+        first_line = str(self.error).strip().partition("\n")[0]
+        said = f"{type(self.error).__name__}: {first_line}".removesuffix(": ")
+        return f"{said} at {self.source}{self.after},"
+
+    @property
+    def after(self) -> str:
+        return "" if self.site is None else f", after the site {self.site!r}"
+
+
+OnFailure = Callable[[FailedRun], None]

@@ -1,0 +1,98 @@
+"""A model bound to its arguments, and what the language it is written in offers."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from pathmix.program.arguments import Frames, taken
+from pathmix.program.execution import Execution
+from pathmix.program.failures import OnFailure
+from pathmix.program.path import Path
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import StraightLineProgram
+from pathmix.program.wishes import Wishes
+
+Have = Callable[[Path], int]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one forward run may do before it counts as a runaway."""
+
+    max_sites: int = 10_000
+    max_seconds: float = 60.0  # of processor time, without compilation
+
+
+class JointDraw(NamedTuple):
+    """All latent values of one run, drawn together."""
+
+    path: int  # its number
+    values: dict[str, np.ndarray]
+    log_density: float
+    open_sites: frozenset[str]  # that predictions simulate
+
+
+class Frontend(Protocol):
+    """A probabilistic language: a module with these functions."""
+
+    def adapt(self, arguments: Any) -> Any:
+        """The user's arguments as a program of this language takes them."""
+        ...
+
+    def make_array(self, array: np.ndarray) -> Any:
+        """An array of this language."""
+        ...
+
+    def explore(
+        self,
+        program: "Program",
+        seed: Seed,
+        wanted: np.ndarray,
+        *,
+        wishes: Wishes = Wishes(),
+        have: Have | None = None,
+        on_failure: OnFailure | None = None,
+    ) -> Iterator[Execution]:
+        """The path of every wanted run of a batch, one execution for each different path.
+
+        `have` says how many draws of a path there are already; without it, no more than the runs
+        themselves are wanted. `on_failure` is told of runs that the program ends with an error; without it,
+        the error is raised.
+        """
+        ...
+
+    def replay(self, program: "Program", execution: Execution) -> StraightLineProgram:
+        """The straight-line program of a recorded path."""
+        ...
+
+    def as_guide(
+        self, model: Callable[..., Any], shapes: dict[str, tuple[int, ...]], draw: Callable[[int], JointDraw]
+    ) -> Callable[..., None]:
+        """A distribution over all latent sites as a guide for a model of this language.
+
+        `shapes` are those of all sites that some draw has; `draw` takes a seed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Program:
+    """The user's model, the arguments it is called with, and the language it is written in."""
+
+    model: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    frontend: Frontend
+    limits: Limits = Limits()
+    params: dict[str, Any] = field(default_factory=dict, compare=False)  # initial values, kept between runs
+    frames: Frames = "as given"  # what becomes of DataFrames among the arguments
+
+    def __call__(self) -> Any:
+        args, kwargs = self.frontend.adapt((self.args, self.kwargs))
+        return self.model(*args, **kwargs)
+
+    def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
+        args, kwargs = taken((args, kwargs), self.frontend.make_array, self.frames)
+        return replace(self, args=args, kwargs=kwargs)

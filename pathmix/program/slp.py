@@ -1,0 +1,110 @@
+"""The program along one path: its sites, and its density as one traced graph."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from pathmix.program.graph import Graph
+from pathmix.program.path import Path
+from pathmix.program.source import Source
+
+
+@dataclass(frozen=True, eq=False)
+class BijectionTemplate:
+    """The bijection from R^n onto a site's support, which may depend on the values of earlier sites.
+
+    `leaves` are the parameters of the bijection: an array where it is known, an output of the
+    graph where it depends on other sites.
+    """
+
+    treedef: Any
+    leaves: tuple[np.ndarray | int, ...]
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        return tuple(leaf for leaf in self.leaves if isinstance(leaf, int))
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A latent site of a straight-line program."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: Any
+    source: Source
+    pinned: np.ndarray | None  # the value of a discrete site
+    bijection: BijectionTemplate | None  # of a free site
+    bounds: tuple[Any, Any] | None  # of the support, where it is a known interval for each element
+    bounds_here: tuple[Any, Any] | None = None  # of a discrete support that other pinned sites decide
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A plate that the program subsamples."""
+
+    name: str
+    size: int
+    subsample_size: int
+
+
+@dataclass(frozen=True)
+class Flaw:
+    """Why the data give a path no density, whatever its latent values."""
+
+    kind: Literal["impossible", "NaN"]
+    message: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the run along a path showed beside its density."""
+
+    is_conditioned: bool = False  # by observed sites or factors
+    flaw: Flaw | None = None
+    remarks: tuple[str, ...] = ()  # sentences for the user
+
+
+@dataclass(frozen=True, eq=False)
+class StraightLineProgram:
+    """The program along one path.
+
+    `graph` takes the values of all latent sites in order and gives, in this order, the log-prior,
+    the log-likelihood, one truth value per decision, one per observed site whose support depends on
+    latent ones (whether it covers the data), the parameters of bijections that depend on other sites,
+    the deterministic sites, the log-probability that each pinned site is drawn as it is, and the masks
+    of free sites. `minibatch` is the same with the indices of each subsampled plate as further inputs;
+    it exists only for programs that subsample.
+    """
+
+    path: Path
+    recorded: Path  # the path as recorded; a front end may note decisions on data there too
+    sources: tuple[Source, ...]
+    sites: tuple[Site, ...]
+    graph: Graph
+    deterministics: tuple[tuple[str, int], ...]
+    drawn: tuple[tuple[str, int], ...]  # pinned sites
+    decided_after: tuple[int, ...]  # how many sites were drawn before each decision
+    params: tuple[str, ...]
+    observed: tuple[str, ...]
+    facts: Facts
+    masks: tuple[tuple[str, int], ...]  # free sites under a mask, and the output that has it
+    indicators: tuple[str, ...]  # observed sites with a condition on their support
+    plates: tuple[Plate, ...]
+    minibatch: Graph | None
+    looked_at: frozenset[str] = frozenset()  # pinned sites that shape the graph without a decision
+
+    LOG_PRIOR = 0
+    LOG_LIKELIHOOD = 1
+    FIRST_CONDITION = 2
+
+    @property
+    def conditions(self) -> range:
+        """The outputs that must hold on the path: decisions first, then supports of observed sites."""
+        count = len(self.path.decisions) + len(self.indicators)
+        return range(self.FIRST_CONDITION, self.FIRST_CONDITION + count)
+
+    @property
+    def free(self) -> tuple[Site, ...]:
+        return tuple(site for site in self.sites if site.pinned is None)

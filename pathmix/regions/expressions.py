@@ -1,0 +1,147 @@
+"""A graph as expressions over the values of sites: what a condition depends on, and what it says.
+
+Calls are opened, and everything that depends only on captured arrays and pinned sites is a known
+value, computed when it is asked for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core as jex
+
+from pathmix.program.graph import Graph
+
+_CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
+_STRUCTURAL = (
+    "reshape",
+    "squeeze",
+    "broadcast_in_dim",
+    "slice",
+    "dynamic_slice",
+    "gather",
+    "transpose",
+    "rev",
+    "copy",
+)
+
+
+@dataclass(eq=False)
+class Expression:
+    """One value in a graph."""
+
+    operator: str
+    inputs: tuple["Expression", ...] = ()
+    bind: Any = None  # computes the value from the inputs' values
+    params: dict[str, Any] = field(default_factory=dict)
+    dtype: Any = None
+    size: int = 1
+    site: int | None = None
+    known: Any = None
+    sites: frozenset[int] = frozenset()  # all sites it depends on, pinned ones too
+    free: bool = False  # depends on a site that is not pinned
+
+    def value(self) -> Any:
+        """The value of an expression that depends on no free site."""
+        if self.known is None:
+            self.known = self.bind(*(child.value() for child in self.inputs))
+        return self.known
+
+    def number(self) -> float | None:
+        """The one number that all elements are, if they are known and it is exact as a float."""
+        if self.free or self.size == 0:
+            return None
+        values = np.asarray(self.value()).ravel()
+        first = values[0]
+        if np.any(values != first) or np.iscomplexobj(values):
+            return None
+        return None if np.issubdtype(values.dtype, np.integer) and abs(int(first)) > 2**53 else float(first)
+
+    def elements(self) -> tuple[int, np.ndarray] | None:
+        """The site and the positions in it, if this is made of nothing but elements of one free site."""
+        found = self._elements()
+        if found is None:
+            return None
+        site, size, moved = found
+        positions = np.asarray(moved)
+        # Reading beyond the end gives a filler (NaN), not an element.
+        is_inside = np.all((positions >= 0) & (positions < size))
+        return (site, positions.astype(int)) if is_inside else None
+
+    def _elements(self) -> tuple[int, int, Any] | None:
+        """The site, its size, and the positions in it that make up this expression."""
+        if self.site is not None:
+            return (self.site, self.size, jnp.asarray(self.known)) if self.free else None
+        if self.operator not in _STRUCTURAL or any(child.free for child in self.inputs[1:]):
+            return None
+        found = self.inputs[0]._elements()
+        if found is None:
+            return None
+        # Let the operation move the positions as it moves the values.
+        site, size, positions = found
+        return site, size, self.bind(positions, *(child.value() for child in self.inputs[1:]))
+
+
+def expressions(graph: Graph, pinned: Sequence[np.ndarray | None]) -> list[Expression]:
+    """The outputs of `graph`, whose inputs are sites; `pinned[i]` is the value of a pinned one."""
+    inputs = [
+        _site(index, var.aval, value)
+        for index, (var, value) in enumerate(zip(graph.inputs, pinned, strict=True))
+    ]
+    return _open(graph.jaxpr, [], [*(_known(const) for const in graph.consts), *inputs])
+
+
+def _open(jaxpr: jex.Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expression]) -> list[Expression]:
+    scope: dict[Any, Expression] = dict(zip(jaxpr.constvars, consts, strict=True))
+    scope.update(zip(jaxpr.invars, inputs, strict=True))
+
+    def read(atom: Any) -> Expression:
+        return _known(atom.val) if isinstance(atom, jex.Literal) else scope[atom]
+
+    for eqn in jaxpr.eqns:
+        operands = tuple(read(atom) for atom in eqn.invars)
+        inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
+        if eqn.primitive.name in _CALLS and isinstance(inner, jex.ClosedJaxpr):
+            results = _open(inner.jaxpr, [_known(const) for const in inner.consts], operands)
+        else:
+            results = [_operation(eqn, operands, index) for index in range(len(eqn.outvars))]
+        scope.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _known(value: Any) -> Expression:
+    dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
+    return Expression("known", dtype=dtype, size=int(np.size(value)), known=value)
+
+
+def _site(index: int, aval: Any, value: np.ndarray | None) -> Expression:
+    free = value is None
+    return Expression(
+        "site",
+        dtype=aval.dtype,
+        size=int(np.prod(aval.shape)),
+        site=index,
+        known=np.arange(np.prod(aval.shape), dtype=float).reshape(aval.shape) if free else value,
+        sites=frozenset([index]),
+        free=free,
+    )
+
+
+def _operation(eqn: Any, operands: tuple[Expression, ...], index: int) -> Expression:
+    def bind(*values: Any) -> Any:
+        result = eqn.primitive.bind(*map(jnp.asarray, values), **eqn.params)
+        return result[index] if eqn.primitive.multiple_results else result
+
+    aval = eqn.outvars[index].aval
+    return Expression(
+        eqn.primitive.name,
+        operands,
+        bind,
+        eqn.params,
+        dtype=getattr(aval, "dtype", None),
+        size=int(np.prod(getattr(aval, "shape", ()))),
+        sites=frozenset[int]().union(*(child.sites for child in operands)),
+        free=any(child.free for child in operands),
+    )

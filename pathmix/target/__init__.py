@@ -1,0 +1,1 @@
+"""The density of a path on an unconstrained vector: what guides and chains work on."""

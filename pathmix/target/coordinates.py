@@ -1,0 +1,268 @@
+"""The flat unconstrained vector of a straight-line program, and the values it stands for.
+
+Sites whose bijection works element by element and depends on no other site are transformed
+together, as one vector: compile time grows with the number of operations.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.distributions.transforms import IndependentTransform
+
+from pathmix.program.dependence import NOTHING, Sites
+from pathmix.program.graph import Graph
+from pathmix.program.slp import BijectionTemplate, Site, StraightLineProgram
+from pathmix.regions.region import Region
+from pathmix.target.boxes import Box, make_box
+from pathmix.target.inert import Inert
+
+
+class MapArguments(NamedTuple):
+    """The parameters of the bijections, block by block."""
+
+    pinned: dict[int, jax.Array]
+    known: tuple[Any, ...]  # a Box, or the known parameters of a bijection
+    supports: tuple[tuple[jax.Array, ...], ...]  # captured by the graphs of computed parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A stretch of the flat vector that one bijection maps to one site, or element by element to many."""
+
+    sites: tuple[int, ...]
+    elementwise: bool
+    start: int
+    stop: int
+    shape: tuple[int, ...]  # before the bijection
+    treedef: Any  # of the bijection; None for a box
+    computed: tuple[bool, ...]  # which of its parameters depend on other sites
+    support: Graph | None  # computes those
+    event_dim: int = 0  # axes of one event after the bijection
+
+    @property
+    def structure(self) -> tuple[Any, ...]:
+        support = None if self.support is None else self.support.structure
+        layout = (self.sites, self.elementwise, self.start, self.stop, self.shape)
+        return (*layout, str(self.treedef), self.computed, support)
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinates:
+    sites: tuple[Site, ...]
+    blocks: tuple[Block, ...]
+    kept: tuple[bool, ...]  # which elements of the blocks are in the vector; the others are inert
+
+    @property
+    def dim(self) -> int:
+        return sum(self.kept)
+
+    @cached_property
+    def stretches(self) -> tuple[tuple[int, int], ...]:
+        """The part of the vector that belongs to each free site."""
+        found = []
+        for block in self.blocks:
+            start = block.start
+            for index in block.sites:
+                stop = start + _size(self.sites[index]) if block.elementwise else block.stop
+                found.append((sum(self.kept[:start]), sum(self.kept[:stop])))
+                start = stop
+        return tuple(found)
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The free sites in the order of the vector."""
+        return tuple(index for block in self.blocks for index in block.sites)
+
+    def supporting(self, sites: Sites) -> Sites:
+        """The free sites that the supports of some sites depend on."""
+        free = frozenset(self.order)
+        found = NOTHING
+        for block in self.blocks:
+            if block.support is not None and sites & set(block.sites):
+                found |= block.support.sites
+        return found & free
+
+    def constrain(self, u: jax.Array, arguments: MapArguments) -> tuple[list[jax.Array], jax.Array]:
+        """The values of all latent sites at a vector, and the log-determinant of the map."""
+        values = [
+            arguments.pinned[i] if site.pinned is not None else jnp.zeros(site.shape, site.dtype)
+            for i, site in enumerate(self.sites)
+        ]
+        log_det = jnp.zeros((), u.dtype)
+        if not all(self.kept):
+            u = jnp.zeros(len(self.kept), u.dtype).at[np.flatnonzero(self.kept)].set(u)
+        for order, block in enumerate(self.blocks):
+            piece = u[block.start : block.stop].reshape(block.shape)
+            bijection = _bijection(block, order, arguments, values)
+            mapped = bijection(piece)
+            log_det = log_det + jnp.sum(self._counted(block, bijection.log_abs_det_jacobian(piece, mapped)))
+            start = 0
+            for index in block.sites:
+                site = self.sites[index]
+                stop = start + _size(site)
+                value = mapped[start:stop].reshape(site.shape) if block.elementwise else mapped
+                values[index] = value.astype(site.dtype)
+                start = stop
+        return values, log_det
+
+    def unconstrain(self, values: Sequence[jax.Array], arguments: MapArguments) -> jax.Array:
+        """The vector that stands for the values of all latent sites."""
+        pieces = []
+        for order, block in enumerate(self.blocks):
+            bijection = _bijection(block, order, arguments, values)
+            if block.elementwise:
+                mapped = jnp.concatenate([jnp.ravel(values[index]) for index in block.sites])
+            else:
+                mapped = values[block.sites[0]]
+            pieces.append(jnp.ravel(bijection.inv(mapped)))
+        vector = jnp.concatenate(pieces) if pieces else jnp.zeros(0)
+        return vector if all(self.kept) else vector[np.flatnonzero(self.kept)]
+
+    def _counted(self, block: Block, log_dets: jax.Array) -> jax.Array:
+        """The log-determinants of a block without those of inert elements."""
+        kept = np.array(self.kept[block.start : block.stop], bool).reshape(block.shape)
+        if kept.all():
+            return log_dets
+        return jnp.where(kept.all(axis=tuple(range(log_dets.ndim, kept.ndim))), log_dets, 0.0)
+
+
+def make_coordinates(
+    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray], inert: Inert
+) -> tuple[Coordinates, MapArguments]:
+    """Coordinates for the free sites; prior `draws` inside the region set the scale of half-lines."""
+    blocks, known = [], []
+
+    def add(sites: list[int], shape: tuple[int, ...], elementwise: bool, **rest: Any) -> None:
+        start = blocks[-1].stop if blocks else 0
+        stop = start + int(np.prod(shape, dtype=int))
+        blocks.append(Block(tuple(sites), elementwise, start, stop, shape, **rest))
+
+    groups: dict[str, list[int]] = {}
+    others: list[int] = []
+    for index, site in enumerate(slp.sites):
+        if site.pinned is None and _size(site):
+            kind = "box" if site.name in region.boxes else _elementwise_kind(site)
+            others.append(index) if kind is None else groups.setdefault(kind, []).append(index)
+    # Groups come first: they depend on nothing. The others keep their order: each may depend on
+    # sites before it.
+    for kind, sites in groups.items():
+        size = sum(_size(slp.sites[index]) for index in sites)
+        if kind == "box":
+            add(sites, (size,), True, treedef=None, computed=(), support=None)
+            known.append(_joint_box(slp, region, draws, sites))
+        else:
+            treedef, leaves = _joint_bijection(slp, sites)
+            add(sites, (size,), True, treedef=treedef, computed=(False,) * len(leaves), support=None)
+            known.append(leaves)
+    for index in others:
+        template = _template(slp.sites[index])
+        computed = tuple(isinstance(leaf, int) for leaf in template.leaves)
+        support = slp.graph.outputs(template.slots) if any(computed) else None
+        bijection = _sketch(slp, slp.sites[index])
+        shape = tuple(bijection.inverse_shape(slp.sites[index].shape))
+        event_dim = bijection.codomain.event_dim
+        rest = {"treedef": template.treedef, "computed": computed, "support": support}
+        add([index], shape, False, event_dim=event_dim, **rest)
+        known.append(tuple(jnp.asarray(leaf) for leaf in template.leaves if not isinstance(leaf, int)))
+    arguments = MapArguments(
+        pinned={i: jnp.asarray(s.pinned) for i, s in enumerate(slp.sites) if s.pinned is not None},
+        known=tuple(known),
+        supports=tuple(() if block.support is None else block.support.consts for block in blocks),
+    )
+    kept = np.concatenate([np.zeros(0, bool), *(~_inert_in(slp, block, inert) for block in blocks)])
+    return Coordinates(slp.sites, tuple(blocks), tuple(kept.tolist())), arguments
+
+
+def _inert_in(slp: StraightLineProgram, block: Block, inert: Inert) -> np.ndarray:
+    """Which elements of a block's stretch are inert; of an event, all or none are."""
+    elements = [
+        inert.get(slp.sites[i].name, np.zeros(slp.sites[i].shape, bool)).astype(bool) for i in block.sites
+    ]
+    if block.elementwise:
+        return np.concatenate([e.ravel() for e in elements])
+    (site,) = elements
+    events = site.all(axis=tuple(range(site.ndim - block.event_dim, site.ndim)))
+    return np.broadcast_to(_trailing(np.asarray(events), len(block.shape)), block.shape).ravel()
+
+
+def _trailing(array: np.ndarray, rank: int) -> np.ndarray:
+    """With axes of one element behind its own."""
+    return array.reshape(array.shape + (1,) * (rank - array.ndim))
+
+
+def _bijection(block: Block, order: int, arguments: MapArguments, values: Sequence[Any]) -> Any:
+    known = arguments.known[order]
+    if isinstance(known, Box):
+        return known
+    computed = iter(() if block.support is None else block.support(arguments.supports[order], values))
+    given = iter(known)
+    return block.treedef.unflatten([next(computed if late else given) for late in block.computed])
+
+
+def _template(site: Site) -> BijectionTemplate:
+    assert site.bijection is not None
+    return site.bijection
+
+
+def _plain(site: Site) -> Any:
+    """The bijection of a site whose parameters are known, without the wrapper that counts event axes."""
+    template = _template(site)
+    bijection = template.treedef.unflatten([jnp.asarray(leaf) for leaf in template.leaves])
+    while isinstance(bijection, IndependentTransform):
+        bijection = bijection.base_transform
+    return bijection
+
+
+def _elementwise_kind(site: Site) -> str | None:
+    """What a site shares with others of the same elementwise bijection; None if it has another."""
+    if _template(site).slots:
+        return None
+    bijection = _plain(site)
+    if bijection.domain.event_dim or bijection.codomain.event_dim:
+        return None
+    return str(jax.tree.structure(bijection))
+
+
+def _joint_bijection(slp: StraightLineProgram, sites: list[int]) -> tuple[Any, tuple[jax.Array, ...]]:
+    """One elementwise bijection for many sites: every parameter becomes a vector."""
+    columns = []
+    for index in sites:
+        site = slp.sites[index]
+        leaves = jax.tree.leaves(_plain(site))
+        columns.append([np.broadcast_to(leaf, site.shape).ravel() for leaf in leaves])
+    treedef = jax.tree.structure(_plain(slp.sites[sites[0]]))
+    return treedef, tuple(jnp.asarray(np.concatenate(rows), float) for rows in zip(*columns, strict=True))
+
+
+def _joint_box(
+    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray], sites: list[int]
+) -> Box:
+    lowers, uppers, columns = [], [], []
+    for index in sites:
+        site = slp.sites[index]
+        assert site.bounds is not None
+        lower, upper = (np.broadcast_to(b, site.shape).astype(float).ravel() for b in site.bounds)
+        for position, interval in region.boxes[site.name].items():
+            lower[position], upper[position] = interval.lower, interval.upper
+        lowers.append(lower)
+        uppers.append(upper)
+        columns.append(draws[site.name].reshape(len(draws[site.name]), -1))
+    return make_box(np.concatenate(lowers), np.concatenate(uppers), np.concatenate(columns, axis=1))
+
+
+def _sketch(slp: StraightLineProgram, site: Site) -> Any:
+    """The bijection of a site with stand-ins for parameters that depend on other sites."""
+    template = _template(site)
+    leaves = [
+        np.zeros(slp.graph.output_shape(leaf)) if isinstance(leaf, int) else leaf for leaf in template.leaves
+    ]
+    return template.treedef.unflatten(leaves)
+
+
+def _size(site: Site) -> int:
+    return int(np.prod(site.shape, dtype=int))

@@ -1,0 +1,213 @@
+"""Switches: values in a graph that change in steps while the sites change smoothly.
+
+Comparisons, conversions to integers, `floor`, `sign`, `argmax`, the order of a sort, a remainder: where one
+of them flips, the density may jump. Evaluating a graph here gives, beside its outputs, a mark for each
+switch that depends on a free site: a number that changes when the switch does.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend import core as jex
+
+from pathmix.program.dependence import NOTHING, Sites, callee, dependence, opened, scanned, settled, sites_of
+from pathmix.program.graph import Graph, apply
+
+Marks = list[tuple[jax.Array, Sites]]  # of switches, with the sites that they depend on
+
+# What steps in floating-point results that do not.
+_STEPS: dict[str, Callable[..., jax.Array]] = {
+    "floor": jnp.floor,
+    "ceil": jnp.ceil,
+    "round": jnp.round,
+    "sign": jnp.sign,
+    "rem": lambda x, y: jnp.trunc(x / y),
+    "atan2": lambda y, x: (y < 0) & (x < 0),
+}
+
+
+def evaluate_marked(
+    graph: Graph, consts: Sequence[Any], values: Sequence[Any], free: Collection[int]
+) -> tuple[list[Any], Marks]:
+    """The outputs of a graph at the values of its sites, and the marks of its switches."""
+    sites = [frozenset([i]) if i in free else NOTHING for i in range(len(values))]
+    return _evaluate(graph.jaxpr, [], [*consts, *values], [*[NOTHING] * len(consts), *sites])
+
+
+def _evaluate(
+    jaxpr: jex.Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], sites: Sequence[Sites]
+) -> tuple[list[Any], Marks]:
+    depends = dependence(jaxpr, sites)
+    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, inputs, strict=True))
+    marks: Marks = []
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, jex.Literal) else values[atom]
+
+    for eqn in jaxpr.eqns:
+        operands = [read(atom) for atom in eqn.invars]
+        on = [sites_of(depends, atom) for atom in eqn.invars]
+        inside = _INSIDE.get(eqn.primitive.name) or (_call if callee(eqn) is not None else None)
+        if inside is None or not any(on):
+            results = apply(jaxpr, eqn, operands)
+            found = _steps(eqn, operands, results, on)
+        else:
+            results, found = inside(eqn, operands, on)
+        marks += found
+        values.update(zip(eqn.outvars, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars], marks
+
+
+def _steps(eqn: Any, operands: list[Any], results: list[Any], on: list[Sites]) -> Marks:
+    """The switches that one operation makes of floating-point numbers."""
+    if not any(sites and _is_float(atom.aval) for sites, atom in zip(on, eqn.invars, strict=True)):
+        return []
+    name = eqn.primitive.name
+    steps = [r for r, var in zip(results, eqn.outvars, strict=True) if _is_whole(var.aval)]
+    if name in _STEPS:
+        steps.append(_STEPS[name](*operands))
+    elif name == "sort" and len(operands) > 1 and not steps:
+        steps.append(jnp.argsort(operands[0], axis=eqn.params["dimension"]))
+    return [(_mark(step), NOTHING.union(*on)) for step in steps]
+
+
+def _call(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
+    return _function(callee(eqn), operands, on)
+
+
+def _cond(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
+    (index, *rest), (_, *rest_on) = operands, on
+    functions = eqn.params["branches"]
+    switches = [_switches(function, rest_on) for function in functions]
+
+    def branch(number: int) -> Callable[..., Any]:
+        def run(*inputs: Any) -> Any:
+            results, marks = _function(functions[number], inputs, rest_on)
+            return results, [
+                _stacked(marks) if i == number else _blank(other) for i, other in enumerate(switches)
+            ]
+
+        return run
+
+    results, marks = jax.lax.switch(index, [branch(i) for i in range(len(functions))], *rest)
+    return results, [pair for row, sites in zip(marks, switches, strict=True) for pair in _pairs(row, sites)]
+
+
+def _scan(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
+    body, consts, carried = scanned(eqn)
+    fixed, start, rows = operands[:consts], operands[consts : consts + carried], operands[consts + carried :]
+    on = settled(body, on, consts, carried)
+    switches = _switches(body, on)
+
+    def step(state: Any, row: Any) -> Any:
+        carry, seen = state
+        results, marks = _function(body, [*fixed, *carry, *row], on)
+        return (_like(carry, results[:carried]), _onward(seen, marks)), results[carried:]
+
+    (carry, seen), stacked = jax.lax.scan(
+        step,
+        (_like(opened(body).invars[consts : consts + carried], start), _blank(switches)),
+        list(rows),
+        length=eqn.params["length"],
+        reverse=eqn.params["reverse"],
+    )
+    return [*carry, *stacked], _pairs(seen, switches)
+
+
+def _while(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
+    test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    tested, fixed = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+    for_test, for_body, start = (
+        operands[:tested],
+        operands[tested : tested + fixed],
+        operands[tested + fixed :],
+    )
+    # How often a loop turns depends on what its test reads, and so does all that it computes.
+    everything = NOTHING.union(*on)
+    on_test = [*on[:tested], *[everything] * len(start)]
+    on_body = [*on[tested : tested + fixed], *[everything] * len(start)]
+    carried = opened(body).invars[fixed:]
+
+    def marks_at(carry: Sequence[Any]) -> Marks:
+        tests = _function(test, [*for_test, *carry], on_test)[1]
+        return [*tests, *_function(body, [*for_body, *carry], on_body)[1]]
+
+    switches = _sites_of_marks(marks_at, carried)
+
+    def step(state: Any) -> Any:
+        carry, seen = state
+        results, _ = _function(body, [*for_body, *carry], on_body)
+        return _like(carry, results), _onward(seen, marks_at(carry))
+
+    def proceed(state: Any) -> jax.Array:
+        return _function(test, [*for_test, *state[0]], on_test)[0][0]
+
+    carry, seen = jax.lax.while_loop(proceed, step, (_like(carried, start), _blank(switches)))
+    return list(carry), _pairs(seen, switches)
+
+
+_INSIDE: dict[str, Callable[..., tuple[list[Any], Marks]]] = {"cond": _cond, "scan": _scan, "while": _while}
+
+
+def _function(function: Any, inputs: Sequence[Any], sites: Sequence[Sites]) -> tuple[list[Any], Marks]:
+    return _evaluate(opened(function), getattr(function, "consts", ()), inputs, sites)
+
+
+def _switches(function: Any, sites: Sequence[Sites]) -> list[Sites]:
+    """The sites of the switches in a function, without computing their marks."""
+    return _sites_of_marks(lambda values: _function(function, values, sites)[1], opened(function).invars)
+
+
+def _sites_of_marks(marks_at: Callable[[Sequence[Any]], Marks], inputs: Sequence[jex.Var]) -> list[Sites]:
+    found: list[Sites] = []
+
+    def trace(*values: Any) -> None:
+        found.extend(sites for _, sites in marks_at(values))
+
+    avals: list[Any] = [variable.aval for variable in inputs]
+    jax.eval_shape(trace, *(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals))
+    return found
+
+
+def _mark(steps: jax.Array) -> jax.Array:
+    """One number for all elements of a switch."""
+    flat = jnp.ravel(steps).astype(jnp.int32).astype(jnp.uint32)
+    weights = jax.lax.iota(jnp.uint32, flat.size) * np.uint32(2_654_435_761) | np.uint32(1)
+    return jnp.sum(flat * weights, dtype=jnp.uint32)
+
+
+def _onward(seen: jax.Array, marks: Marks) -> jax.Array:
+    return seen * np.uint32(31) + _stacked(marks)
+
+
+def _stacked(marks: Marks) -> jax.Array:
+    return jnp.stack([mark for mark, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
+
+
+def _blank(switches: Sequence[Sites]) -> jax.Array:
+    return jnp.zeros(len(switches), jnp.uint32)
+
+
+def _pairs(marks: jax.Array, switches: Sequence[Sites]) -> Marks:
+    return [(marks[i], sites) for i, sites in enumerate(switches)]
+
+
+def _like(templates: Sequence[Any], values: Sequence[Any]) -> list[jax.Array]:
+    """Values in the types that a loop carries."""
+    return [jnp.asarray(v, _dtype(t)) for t, v in zip(templates, values, strict=True)]
+
+
+def _dtype(typed: Any) -> Any:
+    return getattr(typed, "aval", typed).dtype
+
+
+def _is_float(aval: Any) -> bool:
+    return jnp.issubdtype(aval.dtype, jnp.inexact)
+
+
+def _is_whole(aval: Any) -> bool:
+    return jnp.issubdtype(aval.dtype, jnp.integer) or jnp.issubdtype(aval.dtype, jnp.bool_)

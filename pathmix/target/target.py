@@ -1,0 +1,176 @@
+"""The density of a straight-line program as a function of one flat unconstrained vector.
+
+Everything that is not structure (data, pinned values, bounds) travels in `Arguments`, so that
+targets with the same `structure` can run the same compiled code.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.program.dependence import Sites
+from pathmix.program.graph import Graph
+from pathmix.program.slp import StraightLineProgram
+from pathmix.regions.region import Region
+from pathmix.target.coordinates import Coordinates, MapArguments, make_coordinates
+from pathmix.target.inert import Inert, inert_elements
+from pathmix.target.switches import evaluate_marked
+
+BLOCK_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
+
+
+class Arguments(NamedTuple):
+    """What a target computes with: what each graph captured, and the map from the flat vector."""
+
+    density: tuple[jax.Array, ...]
+    minibatch: tuple[jax.Array, ...]
+    sites: tuple[jax.Array, ...]
+    map: MapArguments
+
+
+class Graphs(NamedTuple):
+    """The parts of a straight-line program's graph, each with what it needs and no more."""
+
+    density: Graph  # log-prior, log-likelihood, live conditions
+    minibatch: Graph | None  # log-prior and log-likelihood on a minibatch
+    sites: Graph  # live conditions, deterministic sites
+
+
+class Density(NamedTuple):
+    """One point's log-densities; log_det belongs to the map from the unconstrained vector."""
+
+    log_prior: jax.Array
+    log_likelihood: jax.Array
+    log_det: jax.Array
+    inside: jax.Array
+
+    @property
+    def log_joint(self) -> jax.Array:
+        """log gamma, in the coordinates of the program."""
+        return self.log_prior + self.log_likelihood
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    slp: StraightLineProgram
+    region: Region
+    coordinates: Coordinates
+    graphs: Graphs
+    arguments: Arguments
+    inert: Inert  # elements that the vector leaves out
+
+    @property
+    def dim(self) -> int:
+        return self.coordinates.dim
+
+    @cached_property
+    def structure(self) -> tuple[Any, ...]:
+        """Equal for targets that can run the same compiled code."""
+        return (
+            tuple(None if graph is None else graph.structure for graph in self.graphs),
+            len(self.region.live),
+            tuple(block.structure for block in self.coordinates.blocks),
+            self.coordinates.kept,
+            tuple((site.name, site.pinned is None) for site in self.slp.sites),
+            tuple(name for name, _ in self.slp.deterministics),
+            jax.tree.structure(self.arguments),
+        )
+
+    def rows_at_once(self, count: int) -> int:
+        """Of how many rows one compiled call computes densities side by side."""
+        fitting = BLOCK_BYTES // max(self.graphs.density.footprint, 8 * self.dim)
+        return max(1, min(count, fitting))
+
+    def unconstrain(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
+        """The flat vector that stands for the values of all latent sites."""
+        return self.coordinates.unconstrain(values, arguments.map)
+
+    def density(
+        self, u: jax.Array, arguments: Arguments, indices: Sequence[jax.Array] | None = None
+    ) -> Density:
+        """The densities at a flat vector; with `indices`, of a minibatch."""
+        values, log_det = self.coordinates.constrain(u, arguments.map)
+        if indices is not None and self.graphs.minibatch is not None:
+            log_prior, log_likelihood = self.graphs.minibatch(arguments.minibatch, [*values, *indices])
+            # Which path a run follows is a matter of all the data.
+            conditions = self.graphs.sites(arguments.sites, values)[: len(self.region.live)]
+        else:
+            log_prior, log_likelihood, *conditions = self.graphs.density(arguments.density, values)
+        return Density(log_prior, log_likelihood, log_det, _all(conditions))
+
+    def marked_density(self, u: jax.Array, arguments: Arguments) -> tuple[Density, jax.Array]:
+        """The densities at a flat vector, and the marks of the switches on the way (see `switches.py`)."""
+        values, log_det = self.coordinates.constrain(u, arguments.map)
+        outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)
+        log_prior, log_likelihood, *conditions = outputs
+        stacked = jnp.stack([mark for mark, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
+        return Density(log_prior, log_likelihood, log_det, _all(conditions)), stacked
+
+    @cached_property
+    def switches(self) -> list[Sites]:
+        """The sites that each switch of the density depends on."""
+        found: list[Sites] = []
+
+        def trace(arguments: Arguments, values: list[jax.Array]) -> None:
+            marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)[1]
+            found.extend(sites for _, sites in marks)
+
+        values = [jax.ShapeDtypeStruct(site.shape, site.dtype) for site in self.slp.sites]
+        jax.eval_shape(trace, self.arguments, values)
+        return found
+
+    def coordinates_of(self, sites: Sites) -> tuple[bool, ...]:
+        """The coordinates that move the values of sites: their own, and those their supports depend on."""
+        while (wider := sites | self.coordinates.supporting(sites)) != sites:
+            sites = wider
+        stretches = dict(zip(self.coordinates.order, self.coordinates.stretches, strict=True))
+        moved = {i for site in sites for i in range(*stretches[site])}
+        return tuple(i in moved for i in range(self.dim))
+
+    @cached_property
+    def _free(self) -> Sites:
+        return frozenset(i for i, site in enumerate(self.slp.sites) if site.pinned is None)
+
+    def log_joint(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
+        """log gamma at the values of all latent sites."""
+        log_prior, log_likelihood, *_ = self.graphs.density(arguments.density, values)
+        return log_prior + log_likelihood
+
+    def values(self, u: jax.Array, arguments: Arguments) -> tuple[dict[str, jax.Array], jax.Array]:
+        """Latent and deterministic sites by name, and whether the vector is inside the region."""
+        values, _ = self.coordinates.constrain(u, arguments.map)
+        outputs = self.graphs.sites(arguments.sites, values)
+        live = len(self.region.live)
+        named = {site.name: value for site, value in zip(self.slp.sites, values, strict=True)}
+        for (name, _), value in zip(self.slp.deterministics, outputs[live:], strict=True):
+            named[name] = jnp.asarray(value)
+        return named, _all(outputs[:live])
+
+
+def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray]) -> Target:
+    """The target of a path, given prior draws inside its region."""
+    live = [slp.FIRST_CONDITION + index for index in region.live]
+    wanted = [slp.LOG_PRIOR, slp.LOG_LIKELIHOOD, *live]
+    graphs = Graphs(
+        density=slp.graph.outputs(wanted),
+        minibatch=None if slp.minibatch is None else slp.minibatch.outputs(wanted[:2]),
+        sites=slp.graph.outputs([*live, *(slot for _, slot in slp.deterministics)]),
+    )
+    inert = inert_elements(slp, draws)
+    coordinates, map_arguments = make_coordinates(slp, region, draws, inert)
+    arguments = Arguments(
+        density=graphs.density.consts,
+        minibatch=() if graphs.minibatch is None else graphs.minibatch.consts,
+        sites=graphs.sites.consts,
+        map=map_arguments,
+    )
+    return Target(slp, region, coordinates, graphs, arguments, inert)
+
+
+def _all(conditions: Sequence[jax.Array]) -> jax.Array:
+    return jnp.all(jnp.stack(conditions)) if conditions else jnp.array(True)

@@ -1,0 +1,44 @@
+"""The package's rooms stand in the order in which data goes through them, and import only upward."""
+
+import ast
+from pathlib import Path
+
+import pathmix
+
+PACKAGE = Path(pathmix.__file__).parent
+ROOMS = (
+    "program", "engine", "regions", "target", "frontends", "guides", "allocation", "discovery", "posterior",
+    "training", "methods",
+)  # fmt: skip
+FOUNDATION = {"errors", "version", "warn", "checks", "py"}
+
+
+def imported(file):
+    """What a file imports of the package, as parts of dotted names, also where only types are checked."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        yield from (name.split(".") for name in names if name.split(".")[0] == PACKAGE.name)
+
+
+def test_the_folders_are_the_rooms():
+    assert {entry.name for entry in PACKAGE.iterdir() if (entry / "__init__.py").is_file()} == set(ROOMS)
+    assert {file.stem for file in PACKAGE.glob("*.py")} <= FOUNDATION | {"__init__"}
+
+
+def test_imports_go_upward():
+    for file in PACKAGE.rglob("*.py"):
+        here = file.relative_to(PACKAGE).parts[0]
+        for _, *parts in imported(file) if here in ROOMS else ():
+            assert parts and (parts[0] in FOUNDATION or ROOMS.index(parts[0]) <= ROOMS.index(here)), (
+                f"{file.relative_to(PACKAGE)} imports {'.'.join(parts) or 'the whole package'}"
+            )
+
+
+def test_rooms_that_serve_one_library_live_with_it():
+    for file in PACKAGE.rglob("*.py"):
+        _, *folders = file.relative_to(PACKAGE).parts[:-1] or [""]
+        for name, *rest in imported(file):
+            library = rest[1] if rest[:1] == ["frontends"] and len(rest) > 1 else name
+            if library in ("numpyro", "pyro") and "frontends" in file.parts and file.stem != "recognise":
+                assert library in folders, f"{file.relative_to(PACKAGE)} imports {'.'.join(rest)}"
