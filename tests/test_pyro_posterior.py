@@ -1,5 +1,7 @@
 """What a Pyro user does with the result: tensors, and a guide for Pyro's own inference."""
 
+from functools import cache
+
 import numpy as np
 import pyro
 import pyro.distributions as dist
@@ -40,14 +42,14 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module")
-def posteriors():
-    return {model: exact.fit(model, *args, budget=8_000) for model, args in MODELS.items()}
+@cache
+def posterior_of(model):
+    return exact.fit(model, *MODELS[model], budget=8_000)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_the_guide_has_the_elbo_of_the_posterior(model, posteriors):
-    posterior, count = posteriors[model], 400
+def test_the_guide_has_the_elbo_of_the_posterior(model):
+    posterior, count = posterior_of(model), 400
     pyro.set_rng_seed(1)
     guide = posterior.as_pyro_guide()
     losses = np.array([Trace_ELBO().loss(model, guide, *MODELS[model]) for _ in range(count)])
@@ -56,9 +58,9 @@ def test_the_guide_has_the_elbo_of_the_posterior(model, posteriors):
     assert -losses.mean() == pytest.approx(posterior.elbo, abs=5 * error * np.sqrt(1 + count / 1_000) + 1e-4)
 
 
-def test_the_guide_predicts(posteriors):
+def test_the_guide_predicts():
     model = pyro_programs.two_branches
-    guide = posteriors[model].as_pyro_guide()
+    guide = posterior_of(model).as_pyro_guide()
     pyro.set_rng_seed(0)
     y = Predictive(model, guide=guide, num_samples=600, return_sites=["y"])(None)["y"]
     # z given y is N(±3, 1) updated by y ~ N(z, 2), and a new y adds variance 4 to it.
@@ -69,8 +71,8 @@ def test_the_guide_predicts(posteriors):
     assert float(y.mean()) == pytest.approx(mean, abs=5 * deviation / np.sqrt(600))
 
 
-def test_the_guide_follows_pyros_seed(posteriors):
-    guide = posteriors[grouped].as_pyro_guide()
+def test_the_guide_follows_pyros_seed():
+    guide = posterior_of(grouped).as_pyro_guide()
 
     def draw():
         pyro.set_rng_seed(3)
@@ -86,8 +88,8 @@ def test_a_guide_is_for_pyro_models():
         posterior.as_pyro_guide()
 
 
-def test_draws_as_tensors(posteriors):
-    draws = posteriors[grouped].sample(0, 200)
+def test_draws_as_tensors():
+    draws = posterior_of(grouped).sample(0, 200)
     tensors = draws.to_torch()
     assert tensors["effect"].shape == (200, 4) and tensors["effect"].dtype == torch.get_default_dtype()
     lacks = draws["wide"].data == 0
@@ -107,8 +109,8 @@ def test_whole_numbers_stay_whole_unless_some_are_missing():
     assert draws["some"].tolist()[0] == 1.0 and torch.isnan(draws["some"][1])
 
 
-def test_predictions_and_densities(posteriors):
-    posterior = posteriors[pyro_programs.two_branches]
+def test_predictions_and_densities():
+    posterior = posterior_of(pyro_programs.two_branches)
     y = posterior.predict(0, 500, torch.tensor(2.0))["y"]
     # The predictive distribution has mean 2.4 and deviation 2.6; this is five standard errors.
     assert y.shape == (500,) and abs(y.mean() - 2.4) < 0.6
