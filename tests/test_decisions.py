@@ -60,9 +60,9 @@ def test_questions(ask, expected):
     model = discrete(ask)
     assert decisions(model) == [expected]
     with engine_scope("float64"):
-        execution = run(model)
-        slp = replay(bind(model), execution)
-        region = read_region(slp, execution.values)
+        batch_run = run(model)
+        slp = replay(bind(model), batch_run)
+        region = read_region(slp, batch_run.values)
     assert slp.path.decisions == (Decision(*expected),)
     assert region.kind == "free"
 
@@ -75,10 +75,10 @@ def test_decisions_on_data_are_not_recorded():
             z = numpyro.sample("negative", dist.Normal(0, 1))
         numpyro.sample("y", dist.Normal(z, 1), obs=y)
 
-    execution = run(model, jnp.ones(3))
-    assert execution.path.decisions == ()
+    batch_run = run(model, jnp.ones(3))
+    assert batch_run.path.decisions == ()
     with engine_scope("float64"):
-        assert replay(bind(model, (jnp.ones(3),)), execution).path.addresses == ("positive",)
+        assert replay(bind(model, (jnp.ones(3),)), batch_run).path.addresses == ("positive",)
 
 
 def test_one_run_explains_all_seeds_of_a_path():
@@ -87,11 +87,11 @@ def test_one_run_explains_all_seeds_of_a_path():
         for i in range(k):
             numpyro.sample(f"x_{i}", dist.Normal(0, 1))
 
-    execution = run(model, seeds=100)
-    alone = [run(model, leader=i, seeds=100).path == execution.path for i in range(100)]
-    np.testing.assert_array_equal(execution.followed, alone)
+    batch_run = run(model, seeds=100)
+    alone = [run(model, leader=i, seeds=100).path == batch_run.path for i in range(100)]
+    np.testing.assert_array_equal(batch_run.followed, alone)
     # Discrete sites are forced, so every seed gives a draw of this path's prior.
-    assert execution.inside.all()
+    assert batch_run.inside.all()
 
 
 def test_a_seed_does_not_depend_on_its_batch():
@@ -138,12 +138,12 @@ def test_scan_of_the_library_is_supported():
         if last > 0:
             numpyro.sample("z", dist.Normal(0, 1))
 
-    execution = run(model)
-    assert execution.values["x"].shape == (16, 3)
+    batch_run = run(model)
+    assert batch_run.values["x"].shape == (16, 3)
     with engine_scope("float64"):
-        slp = replay(bind(model), execution)
+        slp = replay(bind(model), batch_run)
         assert slp.sites[0].shape == (3,)
-        assert read_region(slp, execution.values).kind == "general"
+        assert read_region(slp, batch_run.values).kind == "general"
 
 
 def test_handlers_inside_the_model():

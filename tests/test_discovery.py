@@ -112,14 +112,14 @@ def test_the_last_seeds_of_a_large_batch_run_as_they_would_alone():
     with engine_scope("float64"):
         program = bind(model, ())
         wanted = np.arange(count) % 3 > 0
-        executions = list(program.frontend.explore(program, Seed.of(0), wanted))
-        explained = sum((execution.followed & wanted).astype(int) for execution in executions)
+        batch_runs = list(program.frontend.explore(program, Seed.of(0), wanted))
+        explained = sum((batch_run.followed & wanted).astype(int) for batch_run in batch_runs)
         np.testing.assert_array_equal(explained, wanted)
-        for execution in executions:
-            assert np.all(execution.inside[execution.followed])
-            row = int(np.argmax(execution.followed & wanted))
+        for batch_run in batch_runs:
+            assert np.all(batch_run.inside[batch_run.followed])
+            row = int(np.argmax(batch_run.followed & wanted))
             (alone,) = program.frontend.explore(program, Seed.of(0), np.arange(count) == row)
-            assert alone.path == execution.path
-            for name, values in execution.values.items():
+            assert alone.path == batch_run.path
+            for name, values in batch_run.values.items():
                 np.testing.assert_array_equal(values[row], alone.values[name][row])
-    assert len(executions) > 8
+    assert len(batch_runs) > 8

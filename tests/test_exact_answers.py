@@ -16,7 +16,7 @@ from pathmix.guides.fullrank import FullRankParams
 from pathmix.program.seeds import Seed
 from pathmix.regions.region import read_region
 from pathmix.target.target import make_target
-from pathmix.training.functions import make_densities, make_sample
+from pathmix.training.compiled import make_densities, make_sample
 from tests import exact
 from tests.zoo import programs
 

@@ -165,7 +165,7 @@ def test_a_step_that_depends_on_a_support_scores_what_moves_the_support():
         numpyro.sample("y", dist.Normal(jnp.where(t > 0.5, 1.0, -1.0) + a, 0.5), obs=y)
 
     (fit,) = initialised(model, 1.0)
-    stretches = dict(zip(fit.target.coordinates.order, fit.target.coordinates.stretches, strict=True))
+    stretches = dict(zip(fit.target.coordinates.order, fit.target.coordinates.slices, strict=True))
     scored = {index for index, (start, _) in stretches.items() if fit.gradient.part[start]}
     assert {fit.target.slp.sites[index].name for index in scored} == {"scale", "t"}
 

@@ -140,8 +140,8 @@ def one_draw(posterior):
 def normals_of(posterior, name):
     """The parameters of the guide for one site."""
     coordinates, params = posterior._components[0].fit.target.coordinates, posterior.paths[0].guide.params
-    order = [coordinates.sites[index].name for block in coordinates.blocks for index in block.sites]
-    start, stop = coordinates.stretches[order.index(name)]
+    order = [coordinates.sites[index].name for segment in coordinates.segments for index in segment.sites]
+    start, stop = coordinates.slices[order.index(name)]
     return np.asarray(params.loc[start:stop]), np.exp(params.log_scale[start:stop])
 
 

@@ -89,7 +89,7 @@ class AddressGuide:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Values for all addresses, a row for each draw, with their densities."""
+    """SiteRows for all addresses, a row for each draw, with their densities."""
 
     params: GuideParams
     lowest: np.ndarray

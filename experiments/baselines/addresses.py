@@ -30,7 +30,7 @@ class Stretch(NamedTuple):
 def stretches(target: Target) -> list[Stretch]:
     """The continuous sites of a path, in the order of its unconstrained vector."""
     found = []
-    for block in target.coordinates.blocks:
+    for block in target.coordinates.segments:
         start = block.start
         for index in block.sites:
             site = target.slp.sites[index]

@@ -5,10 +5,10 @@ import numpy as np
 from experiments.baselines.book import Book
 from experiments.baselines.global_guide import PathDraws, joined
 from experiments.baselines.known_path import KnownPath
-from pathmix.posterior.components import Values
+from pathmix.program.values import SiteValues
 
 
-def assign(book: Book, draws: list[Values], log_q: np.ndarray) -> dict[KnownPath, PathDraws]:
+def assign(book: Book, draws: list[SiteValues], log_q: np.ndarray) -> dict[KnownPath, PathDraws]:
     """Draws by path, with their densities. The program only runs for draws that no known path claims."""
     found: dict[KnownPath, list[PathDraws]] = {}
     open_ = np.ones(len(draws), bool)
@@ -28,7 +28,7 @@ def assign(book: Book, draws: list[Values], log_q: np.ndarray) -> dict[KnownPath
 
 def _claim(
     known: KnownPath,
-    draws: list[Values],
+    draws: list[SiteValues],
     shapes: list[dict[str, tuple[int, ...]]],
     log_q: np.ndarray,
     open_: np.ndarray,
@@ -53,5 +53,5 @@ def _claim(
         open_[rows[inside]] = False
 
 
-def _shapes(values: Values) -> dict[str, tuple[int, ...]]:
+def _shapes(values: SiteValues) -> dict[str, tuple[int, ...]]:
     return {name: np.shape(value) for name, value in values.items()}

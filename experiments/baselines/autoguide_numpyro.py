@@ -14,9 +14,9 @@ from numpyro.primitives import Messenger
 
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import freeze_plumbing, is_latent
-from pathmix.posterior.components import Values
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteValues
 
 
 class NumPyroAutomatic:
@@ -45,7 +45,7 @@ class NumPyroAutomatic:
         report(steps, float(history[-1]))
         return history
 
-    def draw(self, seed: Seed, count: int) -> tuple[list[Values], np.ndarray]:
+    def draw(self, seed: Seed, count: int) -> tuple[list[SiteValues], np.ndarray]:
         with frontend_scope():
             values, log_q = jax.jit(jax.vmap(lambda key: self._run(key, {})))(
                 jax.random.split(seed.key(), count)
@@ -55,7 +55,7 @@ class NumPyroAutomatic:
             log_q
         )
 
-    def log_q(self, values: Values) -> float:
+    def log_q(self, values: SiteValues) -> float:
         with frontend_scope():
             given = {name: jnp.asarray(value, float) for name, value in values.items()}
             return float(self._density(given))

@@ -18,10 +18,10 @@ from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.sites import is_discrete, is_latent
-from pathmix.posterior.components import Values
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 from pathmix.program.source import caller
+from pathmix.program.values import SiteValues
 
 
 class PyroAutomatic:
@@ -53,16 +53,16 @@ class PyroAutomatic:
                 report(1, history[step])
         return history
 
-    def draw(self, seed: Seed, count: int) -> tuple[list[Values], np.ndarray]:
+    def draw(self, seed: Seed, count: int) -> tuple[list[SiteValues], np.ndarray]:
         with _own_store(), _seeded(seed):
             draws = [self._run({}) for _ in range(count)]
         return [values for values, _ in draws], np.array([log_q for _, log_q in draws])
 
-    def log_q(self, values: Values) -> float:
+    def log_q(self, values: SiteValues) -> float:
         with _own_store():
             return self._run(values)[1]
 
-    def _run(self, given: Values) -> tuple[Values, float]:
+    def _run(self, given: SiteValues) -> tuple[SiteValues, float]:
         """One run of the guide on the whole data: its values, and their density."""
         with torch.no_grad():
             with subsampling(whole), poutine.trace() as tracer, _PutIn(given):
@@ -91,9 +91,9 @@ class _Continuous(Messenger):
 
 
 class _PutIn(Messenger):
-    """Values for the guide's sites, whose densities it then tells."""
+    """SiteRows for the guide's sites, whose densities it then tells."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: SiteValues) -> None:
         super().__init__()
         self.values = values
 

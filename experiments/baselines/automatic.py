@@ -6,8 +6,8 @@ from typing import Protocol
 import numpy as np
 
 from pathmix.errors import UnsupportedSiteError
-from pathmix.posterior.components import Values
 from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteValues
 
 
 class Automatic(Protocol):
@@ -24,11 +24,11 @@ class Automatic(Protocol):
         """Optimise; the ELBO estimate of every step. `report` is told of steps done and the ELBO there."""
         ...
 
-    def draw(self, seed: Seed, count: int) -> tuple[list[Values], np.ndarray]:
+    def draw(self, seed: Seed, count: int) -> tuple[list[SiteValues], np.ndarray]:
         """The latent sites of each draw, and log q in the coordinates of the program."""
         ...
 
-    def log_q(self, values: Values) -> float:
+    def log_q(self, values: SiteValues) -> float:
         """The same density at given values."""
         ...
 

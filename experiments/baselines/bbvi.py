@@ -23,9 +23,9 @@ from pathmix.engine.progress import ProgressBar
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.methods.options import check_method, check_optimizer
-from pathmix.posterior.components import Values
 from pathmix.posterior.posterior import Posterior
 from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteValues
 
 _FLOOR_SHARE = 0.01  # of the smallest density of a prior draw, as SDVI counts zero densities
 _DRAWS_AT_ONCE = 256
@@ -187,7 +187,7 @@ def _final_draws(finder: Finder, generator: np.random.Generator, count: int) -> 
     return {known: joined(pieces) for known, pieces in parts.items()}
 
 
-def _log_q(finder: Finder, known: KnownPath, values: Values) -> float:
+def _log_q(finder: Finder, known: KnownPath, values: SiteValues) -> float:
     """log q of one draw of a path, in the coordinates of the program."""
     params, places = finder.guide.params, finder.places[known]
     u, log_det = known.unconstrain({name: np.asarray(value)[None] for name, value in values.items()}, 1)

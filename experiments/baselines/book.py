@@ -6,12 +6,12 @@ from experiments.baselines.known_path import KnownPath, known_path
 from pathmix.discovery import Discovered
 from pathmix.discovery.cells import cell_of
 from pathmix.engine.executables import Executables
-from pathmix.posterior.components import Values
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.path import Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
 from pathmix.program.wishes import Wishes
 
 
@@ -34,23 +34,23 @@ class Book:
         for path in found.paths:
             self._add(path.slp, path.draws, path.prior_mass, discovered=True)
 
-    def follow(self, given: Values, rows: int = 1, *, complete: bool = False) -> tuple[KnownPath, Execution]:
+    def follow(self, given: SiteRows, rows: int = 1, *, complete: bool = False) -> tuple[KnownPath, BatchRun]:
         """Run the program for some rows of given values, and see the path of the first."""
         self._asked += 1
         frontend, seed, wanted = self.program.frontend, self._seed.child(self._asked), np.ones(rows, bool)
         runs = frontend.explore(self.program, seed, wanted, wishes=Wishes(given, complete))
-        execution = next(iter(runs))
-        self.runs += execution.runs
-        known = self._paths.get(execution.path)
+        batch_run = next(iter(runs))
+        self.runs += batch_run.runs
+        known = self._paths.get(batch_run.path)
         if known is None:
-            slp = frontend.replay(self.program, execution)
+            slp = frontend.replay(self.program, batch_run)
             cell = cell_of(slp)
-            draws = {name: values[execution.inside] for name, values in execution.values.items()}
+            draws = {name: values[batch_run.inside] for name, values in batch_run.values.items()}
             known = self._add(slp, draws, cell.probability if cell.is_path else 0.0, discovered=False)
-        return known, execution
+        return known, batch_run
 
     def _add(
-        self, slp: StraightLineProgram, draws: Values, prior_mass: float, *, discovered: bool
+        self, slp: StraightLineProgram, draws: SiteRows, prior_mass: float, *, discovered: bool
     ) -> KnownPath:
         known = known_path(slp, draws, prior_mass, self._executables, discovered=discovered)
         self._paths[slp.recorded] = known

@@ -17,7 +17,7 @@ from experiments.baselines.book import Book
 from experiments.baselines.initialise import PriorDraws, add_addresses
 from experiments.baselines.known_path import KnownPath
 from pathmix.errors import ValueLookupError
-from pathmix.posterior.components import Values
+from pathmix.program.values import SiteRows, SiteValues
 
 _ROWS = 16  # runs of the program for a draw that no path claims; they give prior draws of new addresses
 
@@ -132,13 +132,13 @@ class Finder:
         given, last = self._discrete(row, sheet), None
         for trusted in count():
             try:
-                known, execution = self.book.follow(_repeated(given), _ROWS)
+                known, batch_run = self.book.follow(_repeated(given), _ROWS)
             except ValueLookupError:  # a name beyond the trusted ones has another shape on this path
                 given, last = dict(list(given.items())[:trusted]), None
-                known, execution = self.book.follow(_repeated(given), _ROWS)
+                known, batch_run = self.book.follow(_repeated(given), _ROWS)
             if known not in self.places:
-                inside = {name: values[execution.inside] for name, values in execution.values.items()}
-                self.register([PriorDraws(known, inside, int(execution.inside.sum()), 1.0)])
+                inside = {name: values[batch_run.inside] for name, values in batch_run.values.items()}
+                self.register([PriorDraws(known, inside, int(batch_run.inside.sum()), 1.0)])
                 sheet = self.guide.sheet(self.guide.more_noise(sheet.noise, generator))
             if known is last or self._claimed_by(known, row, sheet):
                 return known, sheet
@@ -152,7 +152,7 @@ class Finder:
             return False
         return bool(known.density(sheet.u[None, row, places.normals])[1][0])
 
-    def _discrete(self, row: int, sheet: Sheet) -> Values:
+    def _discrete(self, row: int, sheet: Sheet) -> SiteValues:
         """Discrete values by name, where a name can only mean one address. A good start, no more."""
         names = Counter(address.name for address in (*self.guide.normals, *self.guide.categoricals))
         return {
@@ -161,7 +161,7 @@ class Finder:
             if names[address.name] == 1
         }
 
-    def _values(self, known: KnownPath, row: int, sheet: Sheet) -> Values:
+    def _values(self, known: KnownPath, row: int, sheet: Sheet) -> SiteValues:
         """What a draw says at the sites of a path, be it the draw's own or not."""
         u = sheet.u[row, self.places[known].normals]
         values = {name: array[0] for name, array in known.constrain(u[None])[0].items()}
@@ -200,5 +200,5 @@ def _columns(places: list[slice]) -> np.ndarray:
     return np.concatenate([np.zeros(0, int), *(np.arange(place.start, place.stop) for place in places)])
 
 
-def _repeated(given: Values) -> Values:
+def _repeated(given: SiteValues) -> SiteRows:
     return {name: np.broadcast_to(value, (_ROWS, *np.shape(value))) for name, value in given.items()}

@@ -17,20 +17,21 @@ from experiments.baselines.known_path import KnownPath
 from pathmix.discovery import Discovered
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Precision
-from pathmix.posterior.components import Component, Values, WeightedDraws
+from pathmix.posterior.components import Component, WeightedDraws
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.notes import common_notes
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.status import Status
+from pathmix.program.values import SiteRows, SiteValues
 from pathmix.target.labels import label, unique
 
-LogQ = Callable[[KnownPath, Values], float]  # of one draw, in the coordinates of the program
+LogQ = Callable[[KnownPath, SiteValues], float]  # of one draw, in the coordinates of the program
 
 
 class PathDraws(NamedTuple):
     """The draws of a guide that follow a path; densities are in the coordinates of the program."""
 
-    values: Values  # latent and deterministic sites
+    values: SiteRows  # latent and deterministic sites
     log_gamma: np.ndarray
     log_q: np.ndarray
 
@@ -110,7 +111,7 @@ def _fitted(
     return path, WeightedDraws(known.slp, values, uniform, density)
 
 
-def _local(log_q: LogQ, known: KnownPath, weight: float, values: Values) -> float:
+def _local(log_q: LogQ, known: KnownPath, weight: float, values: SiteValues) -> float:
     return log_q(known, values) - float(np.log(weight)) if weight > 0 else -np.inf
 
 
@@ -135,7 +136,8 @@ def _verdict(log_gamma: np.ndarray, total: int, steps: int) -> tuple[Status, str
 def _notes(
     book: Book, found: Discovered, report: DiscoveryReport, fitted: Sequence[FittedPath]
 ) -> tuple[str, ...]:
-    notes = common_notes(found, report, [known.slp for known in book.paths], fitted)
+    paths = [(known.slp, path) for known, path in zip(book.paths, fitted, strict=True)]
+    notes = common_notes(book.program, found, report, paths)
     if new := sum(not known.discovered for known in book.paths):
         notes.append(
             f"{new} path{'s were' if new > 1 else ' was'} found after discovery, by runs of the guide."

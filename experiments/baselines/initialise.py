@@ -8,15 +8,15 @@ import numpy as np
 from experiments.baselines.address_guide import AddressGuide
 from experiments.baselines.addresses import Address, choices, discrete_address, stretches
 from experiments.baselines.known_path import KnownPath
-from pathmix.posterior.components import Values
 from pathmix.program.slp import Site
+from pathmix.program.values import SiteRows
 
 
 class PriorDraws(NamedTuple):
     """Draws of all latent sites of a path, which together stand for so many runs."""
 
     known: KnownPath
-    values: Values
+    values: SiteRows
     rows: int
     runs: float
 

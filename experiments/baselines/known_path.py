@@ -16,8 +16,8 @@ import numpy as np
 
 from pathmix.engine.executables import Executables
 from pathmix.errors import UnsupportedSiteError
-from pathmix.posterior.components import Values
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region, read_region
 from pathmix.target.target import Target, make_target
 
@@ -33,7 +33,7 @@ class Evaluated(NamedTuple):
 
     log_joint: np.ndarray
     inside: np.ndarray  # whether every condition of the path holds
-    deterministics: Values
+    deterministics: SiteRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class KnownPath:
 
         return self._rows(("density", self.target.structure), one, u, len(u), self.target.arguments)
 
-    def evaluate(self, values: Values, count: int) -> Evaluated:
+    def evaluate(self, values: SiteRows, count: int) -> Evaluated:
         """log gamma in the coordinates of the program, and what comes with it."""
         graphs, live = self.target.graphs, len(self.target.region.live)
 
@@ -75,14 +75,14 @@ class KnownPath:
         names = [name for name, _ in self.slp.deterministics]
         return Evaluated(log_joint, inside, dict(zip(names, others, strict=True)))
 
-    def constrain(self, u: np.ndarray) -> tuple[Values, np.ndarray]:
+    def constrain(self, u: np.ndarray) -> tuple[SiteRows, np.ndarray]:
         """The values of all latent sites at unconstrained vectors, and the log-determinants."""
         key, arguments = ("constrain", self._map_structure), self.target.arguments.map
         values, log_det = self._rows(key, self.target.coordinates.constrain, u, len(u), arguments)
         names = [site.name for site in self.slp.sites]
         return dict(zip(names, values, strict=True)), log_det
 
-    def unconstrain(self, values: Values, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def unconstrain(self, values: SiteRows, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The unconstrained vectors of values, and the log-determinants there."""
         coordinates = self.target.coordinates
 
@@ -99,7 +99,7 @@ class KnownPath:
         """Equal for paths that share the map from unconstrained vectors to values."""
         coordinates, arguments = self.target.coordinates, self.target.arguments.map
         sites = tuple((site.shape, str(site.dtype), site.pinned is None) for site in self.slp.sites)
-        blocks = tuple(block.structure for block in coordinates.blocks)
+        blocks = tuple(block.structure for block in coordinates.segments)
         return sites, blocks, jax.tree.structure(arguments)
 
     def _rows(self, key: Any, function: RowFunction, rows: Any, count: int, arguments: Any) -> Any:
@@ -123,7 +123,7 @@ class KnownPath:
 
 def known_path(
     slp: StraightLineProgram,
-    draws: Values,
+    draws: SiteRows,
     prior_mass: float,
     executables: Executables,
     *,

@@ -5,17 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from pathmix.errors import ImpossibleObservationError
 from pathmix.program.program import Limits, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
-
-Draws = dict[str, np.ndarray]  # prior draws of each latent site, at least one row each
+from pathmix.program.values import SiteRows
 
 # Told of every new path at once, so that work on it can begin while discovery goes on.
-OnPath = Callable[[StraightLineProgram, Draws], None]
+OnPath = Callable[[StraightLineProgram, SiteRows], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +20,7 @@ class DiscoveredPath:
     """A path, its straight-line program, and prior draws inside its region."""
 
     slp: StraightLineProgram
-    draws: Draws
+    draws: SiteRows
     followers: int  # the first so many draws took the path by themselves
     prior_mass: float  # the probability of the path where that is known, else its share of the runs
 

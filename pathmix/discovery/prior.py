@@ -6,18 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from pathmix.checks import check_positive_int, check_positive_number
-from pathmix.discovery.base import Discovered, DiscoveredPath, Draws, OnPath
+from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
 from pathmix.discovery.cells import cell_of
 from pathmix.discovery.failures import Failures
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun
 from pathmix.program.path import Path
 from pathmix.program.program import Limits, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
 from pathmix.warn import warn
 
 # Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay
@@ -97,47 +98,47 @@ class _Search:
             self.failures.add(run, done + np.flatnonzero(run.followed & wanted))
 
         explore = self.program.frontend.explore
-        for execution in explore(self.program, seed, wanted, have=self._have, on_failure=failed):
-            self.runs += execution.runs
-            followers = execution.followed & wanted
-            self.counts[execution.path] = self.counts.get(execution.path, 0) + int(followers.sum())
-            self.first.setdefault(execution.path, done + int(np.argmax(followers)))
-            for said, runs in execution.invalid.items():
+        for batch_run in explore(self.program, seed, wanted, have=self._have, on_failure=failed):
+            self.runs += batch_run.runs
+            followers = batch_run.followed & wanted
+            self.counts[batch_run.path] = self.counts.get(batch_run.path, 0) + int(followers.sum())
+            self.first.setdefault(batch_run.path, done + int(np.argmax(followers)))
+            for said, runs in batch_run.invalid.items():
                 self.invalid[said] += int((runs & followers).sum())
-            self._add(execution, seed, followers)
+            self._add(batch_run, seed, followers)
 
     def _have(self, path: Path) -> int:
         """Draws of a path so far."""
         return sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
 
-    def _add(self, execution: Execution, seed: Seed, followers: np.ndarray) -> None:
-        path = execution.path
+    def _add(self, batch_run: BatchRun, seed: Seed, followers: np.ndarray) -> None:
+        path = batch_run.path
         is_new = path not in self.slps
         if is_new and len(self.slps) == self.max_paths:
             return
         if is_new:
-            self._check_repeatable(execution, seed, followers)
-            self.slps[path] = self.replays.replay(execution)
+            self._check_repeatable(batch_run, seed, followers)
+            self.slps[path] = self.replays.replay(batch_run)
             self.natural[path], self.forced[path] = _Rows(), _Rows()
-        self.natural[path].add(execution.values, followers)
-        self.forced[path].add(execution.values, execution.inside & ~execution.followed)
+        self.natural[path].add(batch_run.values, followers)
+        self.forced[path].add(batch_run.values, batch_run.inside & ~batch_run.followed)
         if is_new:
             self.on_path(self.slps[path], self._draws(path))
 
-    def _draws(self, path: Path) -> Draws:
+    def _draws(self, path: Path) -> SiteRows:
         """Runs that took the path by themselves, filled up with forced ones where they are few."""
         natural, forced = self.natural[path], self.forced[path]
         kept = max(_ENOUGH_DRAWS, min(natural.count, _KEPT_DRAWS))
         parts = [*natural.parts, *forced.parts]
         return {name: np.concatenate([part[name] for part in parts])[:kept] for name in path.addresses}
 
-    def _check_repeatable(self, execution: Execution, seed: Seed, followers: np.ndarray) -> None:
+    def _check_repeatable(self, batch_run: BatchRun, seed: Seed, followers: np.ndarray) -> None:
         """The first runs are repeated; later ones are compared with their replay."""
         only_leader = np.arange(len(followers)) == np.argmax(followers)
         for _ in range(_REPEATS if len(self.slps) < 2 else 0):
             again = next(iter(self.program.frontend.explore(self.program, seed, only_leader)))
-            if again.path != execution.path:
-                raise _changed(execution)
+            if again.path != batch_run.path:
+                raise _changed(batch_run)
 
     def result(self, samples: int) -> Discovered:
         self.failures.tell(samples)
@@ -187,17 +188,17 @@ class _Rows:
     """Draws gathered over several runs, until there are enough."""
 
     def __init__(self) -> None:
-        self.parts: list[Draws] = []
+        self.parts: list[SiteRows] = []
         self.count = 0
 
-    def add(self, values: Draws, rows: np.ndarray) -> None:
+    def add(self, values: SiteRows, rows: np.ndarray) -> None:
         if self.count < _KEPT_DRAWS:
             self.parts.append({name: array[rows] for name, array in values.items()})
             self.count += int(rows.sum())
 
 
-def _changed(execution: Execution) -> HiddenRandomnessError:
-    path = execution.path
+def _changed(batch_run: BatchRun) -> HiddenRandomnessError:
+    path = batch_run.path
     last = f" that ends with the site {path.addresses[-1]!r}" if path.addresses else ""
-    where = f" at {execution.site_sources[path.addresses[-1]]}" if path.addresses else ""
+    where = f" at {batch_run.site_sources[path.addresses[-1]]}" if path.addresses else ""
     return HiddenRandomnessError(f"it followed a path{last}{where} once, and another one the next time")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pathmix.errors import HiddenRandomnessError
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
 from pathmix.program.program import Program
 from pathmix.program.slp import StraightLineProgram
@@ -26,15 +26,15 @@ class Replays:
         self.program = program
         self._turns: set[Any] = set()
 
-    def replay(self, execution: Execution) -> StraightLineProgram:
+    def replay(self, batch_run: BatchRun) -> StraightLineProgram:
         frontend, program = self.program.frontend, self.program
-        slp = frontend.replay(program, execution)
+        slp = frontend.replay(program, batch_run)
         turns = {(source, d.value) for source, d in zip(slp.sources, slp.path.decisions, strict=True)}
         turns |= {(site.source, None) for site in slp.sites}
         if self._turns and turns <= self._turns:
             return slp
         self._turns |= turns
-        if not _same(slp.graph, frontend.replay(program, execution).graph):
+        if not _same(slp.graph, frontend.replay(program, batch_run).graph):
             raise HiddenRandomnessError(
                 f"its density{_at_end(slp)} has other numbers in it the second time, at the same values"
             )

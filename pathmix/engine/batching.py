@@ -43,7 +43,7 @@ def in_chunks(batched: Callable[..., Any], rows: Any, chunk: int) -> Any:
     return jax.tree.map(lambda x: x.reshape((count, *x.shape[2:])), results)
 
 
-def in_blocks(
+def in_batches(
     function: Callable[[tuple[jax.Array, ...]], Any], columns: Sequence[np.ndarray], size: int
 ) -> Any:
     """A compiled function of rows, called on blocks of one size that are filled up by repetition."""

@@ -45,8 +45,8 @@ def bind(
 def _runs(program: Program) -> bool:
     """Whether a run of the program comes to its end, without making numbers of continuous values."""
     try:
-        execution = next(iter(program.frontend.explore(program, Seed.of(0), np.ones(1, bool))))
-        path = program.frontend.replay(program, execution).path
+        batch_run = next(iter(program.frontend.explore(program, Seed.of(0), np.ones(1, bool))))
+        path = program.frontend.replay(program, batch_run).path
     except Exception:  # the real run tells it better
         return False
     return not any(np.asarray(decision.value).dtype.kind == "f" for decision in path.decisions)

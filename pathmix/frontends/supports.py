@@ -13,13 +13,13 @@ from pathmix.program.graph import Graph
 from pathmix.program.slp import BijectionTemplate
 from pathmix.regions.expressions import expressions
 
-Bounds = tuple[Any, Any] | None
+SupportBounds = tuple[Any, Any] | None
 
 # How far off a support a value may be: as the libraries' own checks allow, and what single precision leaves.
 _ROUNDING = {"float64": 1e-6, "float32": 1e-4}
 
 
-def bounds(support: Any) -> Bounds:
+def bounds(support: Any) -> SupportBounds:
     """Bounds for each element, if the support is an interval for each and does not depend on sites."""
     while isinstance(support, constraints.independent):
         support = support.base_constraint
@@ -33,7 +33,7 @@ def bounds(support: Any) -> Bounds:
     return np.asarray(lower, float), np.asarray(upper, float)
 
 
-def integer_bounds(support: Any) -> Bounds:
+def integer_bounds(support: Any) -> SupportBounds:
     """Bounds of a discrete support, if it is finite and known."""
     while isinstance(support, constraints.independent):
         support = support.base_constraint

@@ -9,8 +9,8 @@ import numpy as np
 import optax
 
 from pathmix.allocation import Allocation, SuccessiveHalving
-from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
-from pathmix.discovery.report import DiscoveryReport
+from pathmix.discovery import Discovery, PriorDiscovery
+from pathmix.discovery.contenders import Contender, discovered
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded
 from pathmix.engine.noise import warm_up
@@ -20,16 +20,14 @@ from pathmix.engine.threads import Threads
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import Guide, MeanField
+from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.options import NAMED_GUIDES, check_guide, check_options
-from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
-from pathmix.posterior.notes import common_notes, nan_arguments
+from pathmix.posterior.fitted import FittedGuide, GradientKind
 from pathmix.posterior.posterior import Posterior
-from pathmix.posterior.weights import path_weights
-from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
 from pathmix.regions.region import read_region
-from pathmix.target.labels import label, unique
 from pathmix.target.target import make_target
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.notes import training_notes
@@ -114,24 +112,22 @@ class SDVI:
 
             executor.begin(warm_up)
             progress.stage("discovery")
-            fits: list[PathFit] = []
 
-            def formulate(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> None:
-                fit = self._formulate(slp, draws, executables, root.child(1, len(fits)))
-                fits.append(fit)
+            def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> PathFit:
+                fit = self._formulate(slp, draws, executables, root.child(1, number))
                 executor.begin(lambda: fit.warm_up(draws))
-                progress.stage(f"discovery: {len(fits)} paths")
+                progress.stage(f"discovery: {number + 1} paths")
+                return fit
 
-            found = self.discovery.discover(program, root.child(0), formulate)
-            refuse_impossible([path.slp for path in found.paths])
-            labels = unique([label(fit.target.slp, fit.target.region) for fit in fits])
+            found, contenders = discovered(self.discovery, program, root.child(0), begin)
+            fits = [contender.work for contender in contenders]
 
             progress.stage("initialisation")
-            log_d_min = initialise(executor, fits, found.paths)
+            log_d_min = initialise(executor, contenders)
             log_c = np.log(_SURROGATE_SHARE) + log_d_min
 
             schedule = Schedule(self.allocation, _as_starts(self.starts))
-            optimise(executor, schedule, fits, found.paths, labels, log_c, progress)
+            optimise(executor, schedule, contenders, log_c, progress)
             interrupted = executor.stopping.is_set()
             if interrupted and not any(fit.steps for fit in fits):
                 raise KeyboardInterrupt  # nothing to keep yet
@@ -140,8 +136,17 @@ class SDVI:
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
             begun = [fit for fit in fits if fit.steps > 0 or not fit.trainable or not interrupted]
             executor.map(guarded(PathFit.weigh), [fit for fit in begun if fit.start is not None])
-            report = DiscoveryReport.of(found, log_d_min=log_d_min)
-            return self._combine(program, found, fits, labels, report, interrupted=interrupted)
+            judged = judge(contenders, _outcome)
+            notes = training_notes(fits, [one.fitted for one in judged], interrupted=interrupted)
+            return combine(
+                program,
+                found,
+                judged,
+                notes,
+                log_d_min=log_d_min,
+                precision=self.precision,
+                interrupted=interrupted,
+            )
 
     def _formulate(
         self, slp: StraightLineProgram, draws: dict[str, np.ndarray], executables: Executables, seed: Seed
@@ -168,55 +173,23 @@ class SDVI:
         check_guide("guide= was called for a path and gave", chosen)
         return chosen
 
-    def _combine(
-        self,
-        program: Program,
-        found: Discovered,
-        fits: list[PathFit],
-        labels: list[str],
-        report: DiscoveryReport,
-        *,
-        interrupted: bool,
-    ) -> Posterior:
-        """Weights from the final ELBOs of all discovered paths."""
-        weights = path_weights([fit.elbo for fit in fits])
-        fitted = []
-        for fit, text, weight, path in zip(fits, labels, weights, found.paths, strict=True):
-            status, message = verdict(fit)
-            fitted.append(
-                FittedPath(
-                    label=text,
-                    path=path.slp.path,
-                    weight=float(weight),
-                    log_evidence=fit.elbo,
-                    elbo=fit.elbo,
-                    acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
-                    steps=fit.steps,
-                    status=status,
-                    message=message,
-                    history=fit.history,
-                    guide=FittedGuide(fit.guide, None if fit.start is None else fit.params),
-                    region=fit.target.region.kind,
-                    gradient=fit.gradient.estimator,
-                    failure=fit.failure,
-                    prior_mass=path.prior_mass,
-                    likelihood_evaluations=fit.evaluations,
-                )
-            )
-        order = sorted(range(len(fits)), key=lambda i: -fitted[i].elbo)
-        return Posterior(
-            paths=tuple(fitted[i] for i in order),
-            discovery=report,
-            notes=(
-                *training_notes(fits, fitted, interrupted=interrupted),
-                *common_notes(found, report, [path.slp for path in found.paths], fitted),
-                *nan_arguments(program, fitted),
-            ),
-            interrupted=interrupted,
-            _program=program,
-            _components=tuple(TruncatedGuide(fits[i], labels[i]) for i in order),
-            _precision=self.precision,
-        )
+
+def _outcome(contender: Contender[PathFit]) -> Outcome:
+    fit = contender.work
+    status, message = verdict(fit)
+    return Outcome(
+        log_evidence=fit.elbo,
+        elbo=fit.elbo,
+        acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
+        steps=fit.steps,
+        evaluations=fit.evaluations,
+        status=status,
+        message=message,
+        component=TruncatedGuide(fit, contender.label),
+        gradient=fit.gradient.estimator,
+        guide=FittedGuide(fit.guide, None if fit.start is None else fit.params),
+        history=fit.history,
+    )
 
 
 def _as_starts(starts: int | Starts) -> Starts | None:

@@ -8,9 +8,8 @@ import numpy as np
 
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows, SiteValues
 from pathmix.target.inert import Inert
-
-Values = dict[str, np.ndarray]
 
 
 class Component(Protocol):
@@ -24,11 +23,11 @@ class Component(Protocol):
         """Elements of sites whose drawn values mean nothing: they come from the prior."""
         ...
 
-    def draw(self, seed: Seed, count: int) -> Values:
+    def draw(self, seed: Seed, count: int) -> SiteRows:
         """Latent and deterministic sites, draws along the first axis."""
         ...
 
-    def log_prob(self, values: Values) -> float:
+    def log_prob(self, values: SiteValues) -> float:
         """Log-density at one draw, in the coordinates of the program; NaN outside a site's support."""
         ...
 
@@ -38,14 +37,14 @@ class WeightedDraws:
     """A finite set of weighted draws, with the density of the distribution that they stand for."""
 
     slp: StraightLineProgram
-    values: Values
+    values: SiteRows
     weights: np.ndarray  # sum to one
-    density: Callable[[Values], float]
+    density: Callable[[SiteValues], float]
     inert: Inert = field(default_factory=dict)
 
-    def draw(self, seed: Seed, count: int) -> Values:
+    def draw(self, seed: Seed, count: int) -> SiteRows:
         rows = seed.generator().choice(len(self.weights), size=count, p=self.weights)
         return {name: array[rows] for name, array in self.values.items()}
 
-    def log_prob(self, values: Values) -> float:
+    def log_prob(self, values: SiteValues) -> float:
         return self.density(values)

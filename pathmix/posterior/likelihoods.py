@@ -25,17 +25,17 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
     count = len(next(iter(latent.values())))
     found = np.full(count, np.nan)
     executables = Executables()
-    for rows, _, execution in runs(program, Wishes(latent, complete=True), Seed.of(0), count):
-        make = partial(_make, program, execution)
-        values = [latent[name].astype(execution.values[name].dtype) for name in execution.path.addresses]
+    for rows, _, batch_run in runs(program, Wishes(latent, complete=True), Seed.of(0), count):
+        make = partial(_make, program, batch_run)
+        values = [latent[name].astype(batch_run.values[name].dtype) for name in batch_run.path.addresses]
         for first in range(0, len(rows), _ROWS):
             block = rows[np.arange(first, first + _ROWS) % len(rows)]
             columns = [jnp.asarray(column[block]) for column in values]
-            found[block] = np.asarray(executables.call(execution.path, make, columns))
+            found[block] = np.asarray(executables.call(batch_run.path, make, columns))
     return found
 
 
-def _make(program: Program, execution: Any) -> Callable[..., Any]:
-    slp = program.frontend.replay(program, execution)
+def _make(program: Program, batch_run: Any) -> Callable[..., Any]:
+    slp = program.frontend.replay(program, batch_run)
     graph = slp.graph.outputs([slp.LOG_LIKELIHOOD])
     return lambda columns: over_rows(lambda *row: graph(graph.consts, row)[0])(*columns)

@@ -19,12 +19,13 @@ _NOTABLE_UNSEEN = 0.01
 
 
 def common_notes(
+    program: Program,
     found: Discovered,
     report: DiscoveryReport,
-    slps: Sequence[StraightLineProgram],
-    fitted: Sequence[FittedPath],
+    paths: Sequence[tuple[StraightLineProgram, FittedPath]],
 ) -> list[str]:
     notes = []
+    slps, fitted = [slp for slp, _ in paths], [path for _, path in paths]
     if found.dropped_mass > 0:
         notes.append(f"Paths with {found.dropped_mass:.1%} of the prior mass were cut off by max_paths.")
     if found.failed_runs:
@@ -51,15 +52,15 @@ def common_notes(
         notes.append(
             "Nothing is observed: no site has data, so this is the prior. Was the data argument left out?"
         )
-    for slp, path in zip(slps, fitted, strict=True):
+    for slp, path in paths:
         if path.failure is not None:
             warn(_on_failure(slp, path))
     if all(path.weight == 0 for path in fitted):
         warn(f"No path carries weight. The first one says: {fitted[0].message}")
-    return notes
+    return notes + _nan_arguments(program, fitted)
 
 
-def nan_arguments(program: Program, fitted: Sequence[FittedPath]) -> list[str]:
+def _nan_arguments(program: Program, fitted: Sequence[FittedPath]) -> list[str]:
     """A note on arguments with NaN, where a path has no density for it."""
     if not any(path.status is Status.NAN for path in fitted):
         return []

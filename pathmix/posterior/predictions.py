@@ -12,6 +12,6 @@ from pathmix.program.wishes import Wishes
 def simulate(program: Program, wishes: Wishes, seed: Seed, rows: np.ndarray) -> list[Piece]:
     """Observed sites of draws in these rows of a result."""
     return [
-        (rows[own], {name: values[done] for name, values in execution.observed.items()})
-        for own, done, execution in runs(program, wishes, seed, len(rows))
+        (rows[own], {name: values[done] for name, values in batch_run.observed.items()})
+        for own, done, batch_run in runs(program, wishes, seed, len(rows))
     ]

@@ -8,13 +8,12 @@ from pathmix.program.program import Program
 from pathmix.program.runs import runs
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
 from pathmix.program.wishes import Wishes
 from pathmix.target.inert import Inert
 
-Values = dict[str, np.ndarray]
 
-
-def redraw(program: Program, slp: StraightLineProgram, inert: Inert, seed: Seed, drawn: Values) -> Values:
+def redraw(program: Program, slp: StraightLineProgram, inert: Inert, seed: Seed, drawn: SiteRows) -> SiteRows:
     """Draws whose inert elements come from runs of the program with everything else put in."""
     count = len(next(iter(drawn.values())))
     # A gap stands for what the run shall draw.
@@ -26,13 +25,13 @@ def redraw(program: Program, slp: StraightLineProgram, inert: Inert, seed: Seed,
     }
     wishes = Wishes(given, complete=True, gaps=frozenset(inert))
     fresh = {name: drawn[name].copy() for name in inert}
-    for rows, done, execution in runs(program, wishes, seed, count):
+    for rows, done, batch_run in runs(program, wishes, seed, count):
         for name in inert:
-            fresh[name][rows] = execution.values[name][done]
+            fresh[name][rows] = batch_run.values[name][done]
     return {**drawn, **fresh, **_deterministic(slp, {**drawn, **fresh})}
 
 
-def _deterministic(slp: StraightLineProgram, values: Values) -> Values:
+def _deterministic(slp: StraightLineProgram, values: SiteRows) -> SiteRows:
     if not slp.deterministics:
         return {}
     graph = slp.graph.outputs([slot for _, slot in slp.deterministics])

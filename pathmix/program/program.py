@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pathmix.program.arguments import Frames, taken
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import OnFailure
 from pathmix.program.path import Path
 from pathmix.program.seeds import Seed
@@ -54,8 +54,8 @@ class Frontend(Protocol):
         wishes: Wishes = Wishes(),
         have: Have | None = None,
         on_failure: OnFailure | None = None,
-    ) -> Iterator[Execution]:
-        """The path of every wanted run of a batch, one execution for each different path.
+    ) -> Iterator[BatchRun]:
+        """The path of every wanted run of a batch, one `BatchRun` for each different path.
 
         `have` says how many draws of a path there are already; without it, no more than the runs
         themselves are wanted. `on_failure` is told of runs that the program ends with an error; without it,
@@ -63,7 +63,7 @@ class Frontend(Protocol):
         """
         ...
 
-    def replay(self, program: "Program", execution: Execution) -> StraightLineProgram:
+    def replay(self, program: "Program", batch_run: BatchRun) -> StraightLineProgram:
         """The straight-line program of a recorded path."""
         ...
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 from pathmix.program.wishes import Wishes
@@ -14,8 +14,8 @@ _BATCH = 128
 
 def runs(
     program: Program, wishes: Wishes, seed: Seed, count: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, Execution]]:
-    """For each path in each batch: its rows among all runs, their places in the batch, and its execution.
+) -> Iterator[tuple[np.ndarray, np.ndarray, BatchRun]]:
+    """For each path in each batch: its rows among all runs, their places in the batch, and the batch run.
 
     New arguments may lead rows of one path apart. A batch that is not full is filled up by repetition: one
     batch size, compiled once.
@@ -24,6 +24,6 @@ def runs(
         rows = np.arange(start, start + _BATCH) % count
         wanted = np.arange(_BATCH) < count - start
         found = program.frontend.explore(program, seed.child(start), wanted, wishes=wishes.rows(rows))
-        for execution in found:
-            done = execution.followed & wanted
-            yield rows[done], done, execution
+        for batch_run in found:
+            done = batch_run.followed & wanted
+            yield rows[done], done, batch_run

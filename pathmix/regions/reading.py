@@ -14,7 +14,7 @@ from pathmix.regions.saturation import saturation
 from pathmix.regions.whole_numbers import is_whole, limits, wraps
 
 Element = tuple[int, int]  # a site and a position in it
-Bounds = list[tuple[Element, Interval]]
+ElementIntervals = list[tuple[Element, Interval]]
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
@@ -22,7 +22,7 @@ _NEGATED = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _REARRANGING = ("reshape", "squeeze", "broadcast_in_dim", "transpose", "rev", "copy")
 
 
-def read_bounds(node: Expression, wanted: bool = True) -> Bounds | None:
+def read_bounds(node: Expression, wanted: bool = True) -> ElementIntervals | None:
     """The bounds that hold exactly when every element of a truth value is `wanted`."""
     if node.size == 0:
         return []
@@ -53,8 +53,8 @@ def read_bounds(node: Expression, wanted: bool = True) -> Bounds | None:
     return None
 
 
-def _all(parts: Iterable[Bounds | None]) -> Bounds | None:
-    collected: Bounds = []
+def _all(parts: Iterable[ElementIntervals | None]) -> ElementIntervals | None:
+    collected: ElementIntervals = []
     for part in parts:
         if part is None:
             return None
@@ -62,7 +62,7 @@ def _all(parts: Iterable[Bounds | None]) -> Bounds | None:
     return collected
 
 
-def _one_of(nodes: tuple[Expression, ...], wanted: bool) -> Bounds | None:
+def _one_of(nodes: tuple[Expression, ...], wanted: bool) -> ElementIntervals | None:
     """An alternative holds if a known side does; else it is one set of bounds if one side is open."""
     known = [np.asarray(node.value()) for node in nodes if not node.free]
     if any(np.all(value == wanted) for value in known):
@@ -72,7 +72,7 @@ def _one_of(nodes: tuple[Expression, ...], wanted: bool) -> Bounds | None:
     return read_bounds(open_sides[0], wanted) if decided and len(open_sides) == 1 else None
 
 
-def _compared(operator: str, left: Expression, right: Expression) -> Bounds | None:
+def _compared(operator: str, left: Expression, right: Expression) -> ElementIntervals | None:
     if left.free and right.free:
         return None
     if left.free:
@@ -80,7 +80,7 @@ def _compared(operator: str, left: Expression, right: Expression) -> Bounds | No
     return _beyond(right, _MIRRORED[operator], left)
 
 
-def _beyond(node: Expression, operator: str, known: Expression) -> Bounds | None:
+def _beyond(node: Expression, operator: str, known: Expression) -> ElementIntervals | None:
     """Every element of `node` on one side of known numbers."""
     if (number := known.number()) is not None:
         return _within(node, comparison(operator, number))
@@ -95,7 +95,7 @@ def _beyond(node: Expression, operator: str, known: Expression) -> Bounds | None
     site, (positions, numbers) = elements[0], np.broadcast_arrays(elements[1], numbers)
     ends = np.full(positions.max() + 1, -np.inf if tightest is np.maximum else np.inf)
     tightest.at(ends, positions, numbers)
-    found: Bounds = []
+    found: ElementIntervals = []
     for position in np.unique(positions).tolist():
         interval = comparison(operator, float(ends[position]))
         assert interval is not None
@@ -110,7 +110,7 @@ def _the_same_everywhere(node: Expression) -> Expression | None:
     return node if node.size == 1 else None
 
 
-def _equal(node: Expression, wanted: bool) -> Bounds | None:
+def _equal(node: Expression, wanted: bool) -> ElementIntervals | None:
     side, other = node.inputs if node.inputs[0].free else node.inputs[::-1]
     number = other.number()
     if number is None or np.isnan(number):
@@ -125,7 +125,7 @@ def _equal(node: Expression, wanted: bool) -> Bounds | None:
     return bounds if has_volume else None
 
 
-def _within(node: Expression, interval: Interval | None) -> Bounds | None:
+def _within(node: Expression, interval: Interval | None) -> ElementIntervals | None:
     """The bounds on single elements that put every element of `node` inside `interval`."""
     if interval is None:
         return None
@@ -175,7 +175,7 @@ def _within(node: Expression, interval: Interval | None) -> Bounds | None:
     return None
 
 
-def _arithmetic(node: Expression, interval: Interval) -> Bounds | None:
+def _arithmetic(node: Expression, interval: Interval) -> ElementIntervals | None:
     left, right = node.inputs
     known, free = (right, left) if left.free else (left, right)
     c = known.number()
@@ -199,7 +199,7 @@ def _arithmetic(node: Expression, interval: Interval) -> Bounds | None:
     return None
 
 
-def _clamped(node: Expression, interval: Interval) -> Bounds | None:
+def _clamped(node: Expression, interval: Interval) -> ElementIntervals | None:
     low, inner, high = node.inputs
     lower, upper = low.number(), high.number()
     if lower is None or upper is None or np.isnan(lower) or np.isnan(upper):
@@ -208,7 +208,7 @@ def _clamped(node: Expression, interval: Interval) -> Bounds | None:
     return _within(inner, None if below is None else intervals.under_max(below, lower))
 
 
-def _converted(node: Expression, interval: Interval) -> Bounds | None:
+def _converted(node: Expression, interval: Interval) -> ElementIntervals | None:
     inner = node.inputs[0]
     if inner.dtype == np.bool_:
         if 0 in interval and 1 in interval:

@@ -23,7 +23,7 @@ from pathmix.target.inert import Inert
 
 
 class MapArguments(NamedTuple):
-    """The parameters of the bijections, block by block."""
+    """The parameters of the bijections, segment by segment."""
 
     pinned: dict[int, jax.Array]
     known: tuple[Any, ...]  # a Box, or the known parameters of a bijection
@@ -31,8 +31,8 @@ class MapArguments(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """A stretch of the flat vector that one bijection maps to one site, or element by element to many."""
+class Segment:
+    """A part of the flat vector that one bijection maps to one site, or element by element to many."""
 
     sites: tuple[int, ...]
     elementwise: bool
@@ -54,21 +54,21 @@ class Block:
 @dataclass(frozen=True, eq=False)
 class Coordinates:
     sites: tuple[Site, ...]
-    blocks: tuple[Block, ...]
-    kept: tuple[bool, ...]  # which elements of the blocks are in the vector; the others are inert
+    segments: tuple[Segment, ...]
+    kept: tuple[bool, ...]  # which elements of the segments are in the vector; the others are inert
 
     @property
     def dim(self) -> int:
         return sum(self.kept)
 
     @cached_property
-    def stretches(self) -> tuple[tuple[int, int], ...]:
+    def slices(self) -> tuple[tuple[int, int], ...]:
         """The part of the vector that belongs to each free site."""
         found = []
-        for block in self.blocks:
-            start = block.start
-            for index in block.sites:
-                stop = start + _size(self.sites[index]) if block.elementwise else block.stop
+        for segment in self.segments:
+            start = segment.start
+            for index in segment.sites:
+                stop = start + _size(self.sites[index]) if segment.elementwise else segment.stop
                 found.append((sum(self.kept[:start]), sum(self.kept[:stop])))
                 start = stop
         return tuple(found)
@@ -76,15 +76,15 @@ class Coordinates:
     @property
     def order(self) -> tuple[int, ...]:
         """The free sites in the order of the vector."""
-        return tuple(index for block in self.blocks for index in block.sites)
+        return tuple(index for segment in self.segments for index in segment.sites)
 
     def supporting(self, sites: Sites) -> Sites:
         """The free sites that the supports of some sites depend on."""
         free = frozenset(self.order)
         found = NOTHING
-        for block in self.blocks:
-            if block.support is not None and sites & set(block.sites):
-                found |= block.support.sites
+        for segment in self.segments:
+            if segment.support is not None and sites & set(segment.sites):
+                found |= segment.support.sites
         return found & free
 
     def constrain(self, u: jax.Array, arguments: MapArguments) -> tuple[list[jax.Array], jax.Array]:
@@ -96,16 +96,16 @@ class Coordinates:
         log_det = jnp.zeros((), u.dtype)
         if not all(self.kept):
             u = jnp.zeros(len(self.kept), u.dtype).at[np.flatnonzero(self.kept)].set(u)
-        for order, block in enumerate(self.blocks):
-            piece = u[block.start : block.stop].reshape(block.shape)
-            bijection = _bijection(block, order, arguments, values)
+        for order, segment in enumerate(self.segments):
+            piece = u[segment.start : segment.stop].reshape(segment.shape)
+            bijection = _bijection(segment, order, arguments, values)
             mapped = bijection(piece)
-            log_det = log_det + jnp.sum(self._counted(block, bijection.log_abs_det_jacobian(piece, mapped)))
+            log_det = log_det + jnp.sum(self._counted(segment, bijection.log_abs_det_jacobian(piece, mapped)))
             start = 0
-            for index in block.sites:
+            for index in segment.sites:
                 site = self.sites[index]
                 stop = start + _size(site)
-                value = mapped[start:stop].reshape(site.shape) if block.elementwise else mapped
+                value = mapped[start:stop].reshape(site.shape) if segment.elementwise else mapped
                 values[index] = value.astype(site.dtype)
                 start = stop
         return values, log_det
@@ -113,19 +113,19 @@ class Coordinates:
     def unconstrain(self, values: Sequence[jax.Array], arguments: MapArguments) -> jax.Array:
         """The vector that stands for the values of all latent sites."""
         pieces = []
-        for order, block in enumerate(self.blocks):
-            bijection = _bijection(block, order, arguments, values)
-            if block.elementwise:
-                mapped = jnp.concatenate([jnp.ravel(values[index]) for index in block.sites])
+        for order, segment in enumerate(self.segments):
+            bijection = _bijection(segment, order, arguments, values)
+            if segment.elementwise:
+                mapped = jnp.concatenate([jnp.ravel(values[index]) for index in segment.sites])
             else:
-                mapped = values[block.sites[0]]
+                mapped = values[segment.sites[0]]
             pieces.append(jnp.ravel(bijection.inv(mapped)))
         vector = jnp.concatenate(pieces) if pieces else jnp.zeros(0)
         return vector if all(self.kept) else vector[np.flatnonzero(self.kept)]
 
-    def _counted(self, block: Block, log_dets: jax.Array) -> jax.Array:
-        """The log-determinants of a block without those of inert elements."""
-        kept = np.array(self.kept[block.start : block.stop], bool).reshape(block.shape)
+    def _counted(self, segment: Segment, log_dets: jax.Array) -> jax.Array:
+        """The log-determinants of a segment without those of inert elements."""
+        kept = np.array(self.kept[segment.start : segment.stop], bool).reshape(segment.shape)
         if kept.all():
             return log_dets
         return jnp.where(kept.all(axis=tuple(range(log_dets.ndim, kept.ndim))), log_dets, 0.0)
@@ -135,12 +135,12 @@ def make_coordinates(
     slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray], inert: Inert
 ) -> tuple[Coordinates, MapArguments]:
     """Coordinates for the free sites; prior `draws` inside the region set the scale of half-lines."""
-    blocks, known = [], []
+    segments, known = [], []
 
     def add(sites: list[int], shape: tuple[int, ...], elementwise: bool, **rest: Any) -> None:
-        start = blocks[-1].stop if blocks else 0
+        start = segments[-1].stop if segments else 0
         stop = start + int(np.prod(shape, dtype=int))
-        blocks.append(Block(tuple(sites), elementwise, start, stop, shape, **rest))
+        segments.append(Segment(tuple(sites), elementwise, start, stop, shape, **rest))
 
     groups: dict[str, list[int]] = {}
     others: list[int] = []
@@ -172,22 +172,22 @@ def make_coordinates(
     arguments = MapArguments(
         pinned={i: jnp.asarray(s.pinned) for i, s in enumerate(slp.sites) if s.pinned is not None},
         known=tuple(known),
-        supports=tuple(() if block.support is None else block.support.consts for block in blocks),
+        supports=tuple(() if segment.support is None else segment.support.consts for segment in segments),
     )
-    kept = np.concatenate([np.zeros(0, bool), *(~_inert_in(slp, block, inert) for block in blocks)])
-    return Coordinates(slp.sites, tuple(blocks), tuple(kept.tolist())), arguments
+    kept = np.concatenate([np.zeros(0, bool), *(~_inert_in(slp, segment, inert) for segment in segments)])
+    return Coordinates(slp.sites, tuple(segments), tuple(kept.tolist())), arguments
 
 
-def _inert_in(slp: StraightLineProgram, block: Block, inert: Inert) -> np.ndarray:
-    """Which elements of a block's stretch are inert; of an event, all or none are."""
+def _inert_in(slp: StraightLineProgram, segment: Segment, inert: Inert) -> np.ndarray:
+    """Which elements of a segment are inert; of an event, all or none are."""
     elements = [
-        inert.get(slp.sites[i].name, np.zeros(slp.sites[i].shape, bool)).astype(bool) for i in block.sites
+        inert.get(slp.sites[i].name, np.zeros(slp.sites[i].shape, bool)).astype(bool) for i in segment.sites
     ]
-    if block.elementwise:
+    if segment.elementwise:
         return np.concatenate([e.ravel() for e in elements])
     (site,) = elements
-    events = site.all(axis=tuple(range(site.ndim - block.event_dim, site.ndim)))
-    return np.broadcast_to(_trailing(np.asarray(events), len(block.shape)), block.shape).ravel()
+    events = site.all(axis=tuple(range(site.ndim - segment.event_dim, site.ndim)))
+    return np.broadcast_to(_trailing(np.asarray(events), len(segment.shape)), segment.shape).ravel()
 
 
 def _trailing(array: np.ndarray, rank: int) -> np.ndarray:
@@ -195,13 +195,13 @@ def _trailing(array: np.ndarray, rank: int) -> np.ndarray:
     return array.reshape(array.shape + (1,) * (rank - array.ndim))
 
 
-def _bijection(block: Block, order: int, arguments: MapArguments, values: Sequence[Any]) -> Any:
+def _bijection(segment: Segment, order: int, arguments: MapArguments, values: Sequence[Any]) -> Any:
     known = arguments.known[order]
     if isinstance(known, Box):
         return known
-    computed = iter(() if block.support is None else block.support(arguments.supports[order], values))
+    computed = iter(() if segment.support is None else segment.support(arguments.supports[order], values))
     given = iter(known)
-    return block.treedef.unflatten([next(computed if late else given) for late in block.computed])
+    return segment.treedef.unflatten([next(computed if late else given) for late in segment.computed])
 
 
 def _template(site: Site) -> BijectionTemplate:

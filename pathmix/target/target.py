@@ -74,7 +74,7 @@ class Target:
         return (
             tuple(None if graph is None else graph.structure for graph in self.graphs),
             len(self.region.live),
-            tuple(block.structure for block in self.coordinates.blocks),
+            tuple(segment.structure for segment in self.coordinates.segments),
             self.coordinates.kept,
             tuple((site.name, site.pinned is None) for site in self.slp.sites),
             tuple(name for name, _ in self.slp.deterministics),
@@ -128,8 +128,8 @@ class Target:
         """The coordinates that move the values of sites: their own, and those their supports depend on."""
         while (wider := sites | self.coordinates.supporting(sites)) != sites:
             sites = wider
-        stretches = dict(zip(self.coordinates.order, self.coordinates.stretches, strict=True))
-        moved = {i for site in sites for i in range(*stretches[site])}
+        slices = dict(zip(self.coordinates.order, self.coordinates.slices, strict=True))
+        moved = {i for site in sites for i in range(*slices[site])}
         return tuple(i in moved for i in range(self.dim))
 
     @cached_property

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
-from pathmix.training.pooled import Values
 
 _LATEST = 50  # steps by which fits are compared
 
@@ -19,7 +19,7 @@ class Donors:
         # Where they stand now: they go on training while others borrow from them.
         self._best_first = [(fit, _keys(fit), fit.params) for fit in ranked]
 
-    def of(self, fit: PathFit, count: int) -> list[Values]:
+    def of(self, fit: PathFit, count: int) -> list[SiteValues]:
         """What the best paths that share sites with this one found for them, from at most `count` paths.
 
         Paths that have a site which no better one has come first.

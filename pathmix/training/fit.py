@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pathmix.engine.batching import in_blocks
+from pathmix.engine.batching import in_batches
 from pathmix.engine.executables import Executables
 from pathmix.engine.noise import noise_size, normals
 from pathmix.guides.base import Guide, Params, SplitGuide
@@ -21,8 +21,7 @@ from pathmix.program.dependence import NOTHING, Sites
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw
 from pathmix.target.target import BLOCK_BYTES, Target
-from pathmix.training.estimators import OWN_MINIBATCHES, Gradient
-from pathmix.training.functions import (
+from pathmix.training.compiled import (
     Densities,
     make_densities,
     make_draw,
@@ -30,6 +29,7 @@ from pathmix.training.functions import (
     make_sample,
     make_unconstrain,
 )
+from pathmix.training.estimators import OWN_MINIBATCHES, Gradient
 from pathmix.training.jumps import Marked, jumping_switches
 from pathmix.training.loop import Progress, TrainingState, make_train
 from pathmix.training.minibatches import Minibatches
@@ -199,13 +199,13 @@ class PathFit:
         columns = [draws[site.name] for site in self.target.slp.sites]
         if self.target.dim == 0:
             return np.zeros((len(columns[0]) if columns else 1, 0))
-        return self._in_blocks("unconstrain", partial(make_unconstrain, self.target), columns, _DRAWS_BLOCK)
+        return self._in_batches("unconstrain", partial(make_unconstrain, self.target), columns, _DRAWS_BLOCK)
 
     def log_densities(self, vectors: np.ndarray) -> Densities:
         rows = self.target.rows_at_once(_DENSITY_BLOCK)
         make = partial(make_densities, self.target, rows, marked=self._may_jump)
         self.evaluations += len(vectors)
-        return self._in_blocks("densities", make, [vectors], _DENSITY_BLOCK)
+        return self._in_batches("densities", make, [vectors], _DENSITY_BLOCK)
 
     def centre(self, params: Params) -> np.ndarray:
         """The vector in the middle of a guide."""
@@ -218,8 +218,8 @@ class PathFit:
         sites = zip(self.target.slp.sites, values, strict=True)
         return {site.name: np.asarray(value) for site, value in sites if site.pinned is None}
 
-    def _in_blocks(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], block: int) -> Any:
-        return in_blocks(lambda rows: self._call(what, make, rows, self.target.arguments), columns, block)
+    def _in_batches(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], block: int) -> Any:
+        return in_batches(lambda rows: self._call(what, make, rows, self.target.arguments), columns, block)
 
     def warm_up(self, draws: dict[str, np.ndarray]) -> None:
         """Compile what training needs, unless a path of the same structure already did.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pathmix.allocation import Allocation, Candidate
-from pathmix.discovery import DiscoveredPath
+from pathmix.discovery.contenders import Contender
 from pathmix.engine.guarded import guarded, guarded_turns
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
@@ -15,6 +15,8 @@ from pathmix.training.fit import PathFit, Turn
 from pathmix.training.pooled import Prior, pool
 from pathmix.training.race import race
 from pathmix.training.starts import Starts
+
+Fitting = Contender[PathFit]
 
 
 @dataclass(frozen=True)
@@ -25,71 +27,73 @@ class Schedule:
     starts: Starts | None = None
 
 
-def initialise(executor: Threads, fits: Sequence[PathFit], paths: Sequence[DiscoveredPath]) -> float:
+def initialise(executor: Threads, contenders: Sequence[Fitting]) -> float:
     """Start every guide at the prior of its path; returns log d_min."""
 
-    def start(position: int) -> float | None:
-        path = paths[position]
+    def start(contender: Fitting) -> float | None:
         if executor.stopping.is_set():
             return None
 
         def task(fit: PathFit) -> float:
-            return fit.initialise(path.draws, path.followers)
+            return fit.initialise(contender.draws, contender.followers)
 
-        return guarded(task)(fits[position])
+        return guarded(task)(contender.work)
 
-    smallest = executor.map(start, range(len(fits)))
+    smallest = executor.map(start, contenders)
     return min((value for value in smallest if value is not None and np.isfinite(value)), default=0.0)
 
 
 def optimise(
     executor: Threads,
     schedule: Schedule,
-    fits: Sequence[PathFit],
-    paths: Sequence[DiscoveredPath],
-    labels: Sequence[str],
+    contenders: Sequence[Fitting],
     log_c: float,
     progress: ProgressBar,
 ) -> None:
     """The phases of training, with the allocation's choice of paths between them."""
-    active = [i for i, fit in enumerate(fits) if fit.trainable and fit.start is not None]
+    active = [one for one in contenders if one.work.trainable and one.work.start is not None]
     if not active:
         return
     allocation, starts = schedule.allocation, schedule.starts
     phases = allocation.phases(len(active))
     progress.budget(allocation.budget)
+    pooled = pool(contenders) if starts is not None else {}
+    priors = {one: Prior(one.work, one.draws, pooled) for one in active}
 
-    def turns(index: int, iterations: int, donors: Donors | None) -> Iterator[Turn]:
+    def turns(one: Fitting, iterations: int, donors: Donors | None) -> Iterator[Turn]:
         if starts is None:
-            yield from fits[index].train(iterations, log_c)
+            yield from one.work.train(iterations, log_c)
         else:
-            lent = donors.of(fits[index], starts.third) if donors is not None else []
-            yield from race(fits[index], starts, iterations, priors[index], lent, log_c)
+            lent = donors.of(one.work, starts.third) if donors is not None else []
+            yield from race(one.work, starts, iterations, priors[one], lent, log_c)
 
-    def train(index: int, iterations: int, donors: Donors | None = None) -> Iterator[None]:
-        for turn in guarded_turns(fits[index], turns(index, iterations, donors)):
-            progress.advance(turn.steps, labels[index], turn.elbo)
+    def train(one: Fitting, iterations: int, donors: Donors | None = None) -> Iterator[None]:
+        for turn in guarded_turns(one.work, turns(one, iterations, donors)):
+            progress.advance(turn.steps, one.label, turn.elbo)
             yield
 
-    pooled = pool(paths) if starts is not None else {}
-    priors = [Prior(fit, path.draws, pooled) for fit, path in zip(fits, paths, strict=True)]
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
         if starts is None:
-            executor.take_turns([train(index, iterations) for index in active])
+            executor.take_turns([train(one, iterations) for one in active])
         else:
             # Two rounds: paths can learn from each other before any of them is set aside.
             for part in (iterations // 2, iterations - iterations // 2):
-                donors = Donors(fits) if starts.borrow else None
-                executor.take_turns([train(index, part, donors) for index in active])
+                donors = Donors([one.work for one in contenders]) if starts.borrow else None
+                executor.take_turns([train(one, part, donors) for one in active])
         if phase == phases - 1 or executor.stopping.is_set():
             return
-        executor.map(lambda index: guarded(PathFit.estimate_elbo)(fits[index]), active)
-        candidates = [Candidate(i, fits[i].elbo, fits[i].steps) for i in active]
-        kept = allocation.survivors(candidates)
-        for index in set(active) - set(kept):
-            fits[index].dropped = True
-        active = [index for index in kept if fits[index].trainable]
+        executor.map(guarded(PathFit.estimate_elbo), [one.work for one in active])
+        active = _survivors(allocation, active)
         if not active:
             return
+
+
+def _survivors(allocation: Allocation, active: Sequence[Fitting]) -> list[Fitting]:
+    """The paths that go on, as the allocation chooses; the others are set aside."""
+    candidates = [Candidate(i, one.work.elbo, one.work.steps) for i, one in enumerate(active)]
+    kept = allocation.survivors(candidates)
+    for index in set(range(len(active))) - set(kept):
+        active[index].work.dropped = True
+    return [active[index] for index in kept if active[index].work.trainable]

@@ -6,16 +6,16 @@ from functools import cached_property
 
 import numpy as np
 
-from pathmix.discovery import DiscoveredPath
+from pathmix.discovery.contenders import Contender
+from pathmix.program.values import SiteRows
 from pathmix.training.fit import PathFit
 
-Values = dict[str, np.ndarray]
 Pool = dict[tuple[str, tuple[int, ...]], np.ndarray]  # by name and shape of the site
 
 _ROWS = 1_024
 
 
-def pool(paths: Sequence[DiscoveredPath]) -> Pool:
+def pool(paths: Sequence[Contender[PathFit]]) -> Pool:
     """The draws of each site over all paths that have it."""
     parts: dict[tuple[str, tuple[int, ...]], list[np.ndarray]] = {}
     for path in paths:
@@ -29,7 +29,7 @@ class Prior:
     """Of one path."""
 
     fit: PathFit
-    draws: Values
+    draws: SiteRows
     pool: Pool
 
     @cached_property

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteRows, SiteValues
 from pathmix.training.fit import PathFit, Turn
-from pathmix.training.pooled import Prior, Values
+from pathmix.training.pooled import Prior
 from pathmix.training.starts import Start, Starts
 
 _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's mean as a prior draw
@@ -20,7 +21,7 @@ def race(
     options: Starts,
     iterations: int,
     prior: Prior,
-    donors: Sequence[Values],
+    donors: Sequence[SiteValues],
     log_c: float,
 ) -> Iterator[Turn]:
     """Train the best start so far against new ones, and then the winner, for `iterations` in all.
@@ -41,7 +42,7 @@ def race(
 
 
 def _new_starts(
-    fit: PathFit, options: Starts, size: int, prior: Prior, donors: Sequence[Values]
+    fit: PathFit, options: Starts, size: int, prior: Prior, donors: Sequence[SiteValues]
 ) -> list[Start]:
     """Narrow guides at the best candidates of each kind."""
     vectors = fit.vectors[np.all(np.isfinite(fit.vectors), axis=1)]
@@ -77,14 +78,14 @@ def _around_prior(vectors: np.ndarray, mean: np.ndarray, count: int, seed: Seed)
 def _one_site_changed(fit: PathFit, others: np.ndarray, seed: Seed) -> np.ndarray:
     """The centre of the best guide so far, with one site taken from another vector."""
     candidates = np.tile(fit.centre(fit.params), (len(others), 1))
-    stretches = fit.target.coordinates.stretches
-    for row, site in enumerate(seed.generator().integers(len(stretches), size=len(others))):
-        start, stop = stretches[site]
+    slices = fit.target.coordinates.slices
+    for row, site in enumerate(seed.generator().integers(len(slices), size=len(others))):
+        start, stop = slices[site]
         candidates[row, start:stop] = others[row, start:stop]
     return candidates
 
 
-def _taken_over(draws: Values, rows: np.ndarray, donor: Values) -> Values:
+def _taken_over(draws: SiteRows, rows: np.ndarray, donor: SiteValues) -> SiteRows:
     """Prior draws with the donor's values for the sites that it has."""
     taken = {name: np.broadcast_to(value, (len(rows), *value.shape)) for name, value in donor.items()}
     return {name: values[rows] for name, values in draws.items()} | taken

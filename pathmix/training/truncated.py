@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pathmix.errors import RejectionError
-from pathmix.posterior.components import Values
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows, SiteValues
 from pathmix.target.inert import Inert
 from pathmix.training.fit import PathFit
 
@@ -31,11 +31,11 @@ class TruncatedGuide:
     def acceptance(self) -> float:
         return 0.0 if self.fit.estimate is None else self.fit.estimate.acceptance
 
-    def draw(self, seed: Seed, count: int) -> Values:
+    def draw(self, seed: Seed, count: int) -> SiteRows:
         """By rejection, with a bounded number of tries."""
         wanted = int(np.ceil(count / self.acceptance * 1.1)) if self.acceptance < 1 else count
         tries = self.fit.options.rejection_tries
-        parts: list[Values] = []
+        parts: list[SiteRows] = []
         found = 0
         for attempt in range(tries):
             values, inside = self.fit.draw(seed.child(attempt), wanted)
@@ -48,5 +48,5 @@ class TruncatedGuide:
             f"{tries * wanted} tries. Train it longer, or with more particles."
         )
 
-    def log_prob(self, values: Values) -> float:
+    def log_prob(self, values: SiteValues) -> float:
         return self.fit.log_prob(values) - float(np.log(self.acceptance))

@@ -8,11 +8,6 @@ _LONG = 1_000  # steps, from which on a rise by less is nothing
 
 
 def verdict(fit: PathFit) -> tuple[Status, str]:
-    if fit.failure is not None:
-        return Status.FAILED, f"{type(fit.failure).__name__}: {fit.failure}"
-    if fit.flaw is not None:
-        status = Status.NAN if fit.flaw.kind == "NaN" else Status.IMPOSSIBLE
-        return status, f"{fit.flaw.message} The path carries no weight."
     found = fit.estimate
     if found is None:
         return Status.UNTRAINED, "The run was interrupted before this path's turn; it carries no weight."

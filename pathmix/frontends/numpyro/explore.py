@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from pathmix.frontends.numpyro.record import record
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun, OnFailure
 from pathmix.program.program import Have, Program
 from pathmix.program.seeds import Seed
@@ -25,7 +25,7 @@ def explore(
     wishes: Wishes = Wishes(),
     have: Have | None = None,
     on_failure: OnFailure | None = None,
-) -> Iterator[Execution]:
+) -> Iterator[BatchRun]:
     """See `Frontend.explore`. One run gives draws for the whole batch, few or many."""
     del have
     seeds, left = seed.batch(len(wanted)), wanted.copy()
@@ -44,6 +44,6 @@ def explore(
             on_failure(replace(found, followed=followed))
             left &= ~followed
             continue
-        execution = found.spread(rows, len(left)) if len(rows) < len(left) else found
-        yield execution
-        left &= ~execution.followed
+        batch_run = found.spread(rows, len(left)) if len(rows) < len(left) else found
+        yield batch_run
+        left &= ~batch_run.followed

@@ -37,7 +37,7 @@ from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.statements import only
 from pathmix.frontends.supports import inside
 from pathmix.program.arguments import take_data
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun
 from pathmix.program.path import Decision, DecisionKind, Path
 from pathmix.program.program import Program
@@ -54,7 +54,7 @@ def record(
     seeds: SeedBatch,
     leader: int,
     wishes: Wishes = Wishes(),
-) -> Execution | FailedRun:
+) -> BatchRun | FailedRun:
     """Run `program` for a batch of seeds, along the path of the seed number `leader`."""
     recorder = _Recorder(program, len(seeds[0]), leader, wishes)
 
@@ -73,7 +73,7 @@ def record(
         except Exception as error:
             note_tracers(error)
             return recorder.failed(error)
-    return recorder.execution()
+    return recorder.batch_run()
 
 
 class _Recorder(Messenger):
@@ -241,11 +241,11 @@ class _Recorder(Messenger):
         self.followed[self.leader] = True
         return FailedRun(error, raised_at(error), self.log.last, self.followed)
 
-    def execution(self) -> Execution:
+    def batch_run(self) -> BatchRun:
         # Not even a NaN takes the leader off its own path.
         self.followed[self.leader] = self.inside[self.leader] = True
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
-        return Execution(
+        return BatchRun(
             path=path,
             sources=tuple(self.sources),
             site_sources=self.log.sources(),

@@ -33,9 +33,9 @@ from pathmix.frontends.numpyro.sites import (
 from pathmix.frontends.observations import broadcast_remark, covered, described, flaw_of
 from pathmix.frontends.parameters import check_known, parameters
 from pathmix.frontends.shapes import shape_error
-from pathmix.frontends.supports import Bounds, Ranges, bounds, integer_bounds, template
+from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
 from pathmix.program.arguments import take_data
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
 from pathmix.program.path import DecisionKind
 from pathmix.program.program import Program
@@ -43,24 +43,24 @@ from pathmix.program.slp import Facts, Flaw, Plate, StraightLineProgram
 from pathmix.program.source import caller
 
 
-def replay(program: Program, execution: Execution) -> StraightLineProgram:
+def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
     avals = {
         name: jax.ShapeDtypeStruct(values.shape[1:], values.dtype)
-        for name, values in execution.values.items()
+        for name, values in batch_run.values.items()
     }
-    graph, replayer = _trace(program, execution, avals, plates=None)
+    graph, replayer = _trace(program, batch_run, avals, plates=None)
     minibatch = None
     if replayer.plates:
-        minibatch, _ = _trace(program, execution, avals, plates=replayer.plates)
-    here = replayer.ranges.known(graph, execution.known)
+        minibatch, _ = _trace(program, batch_run, avals, plates=replayer.plates)
+    here = replayer.ranges.known(graph, batch_run.known)
     return StraightLineProgram(
-        path=execution.path,
-        recorded=execution.path,
-        sources=execution.sources,
+        path=batch_run.path,
+        recorded=batch_run.path,
+        sources=batch_run.sources,
         sites=tuple(
-            execution.site(name, replayer.bijections.get(name), replayer.bounds[name], here.get(name))
-            for name in execution.path.addresses
+            batch_run.site(name, replayer.bijections.get(name), replayer.bounds[name], here.get(name))
+            for name in batch_run.path.addresses
         ),
         graph=graph,
         deterministics=tuple(replayer.deterministic_slots.items()),
@@ -78,11 +78,11 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
 
 def _trace(
     program: Program,
-    execution: Execution,
+    batch_run: BatchRun,
     avals: dict[str, Any],
     plates: tuple[Plate, ...] | None,
 ) -> tuple[Graph, "_Replayer"]:
-    replayer = _Replayer(execution, plates)
+    replayer = _Replayer(batch_run, plates)
 
     def density(values: dict[str, Any], indices: tuple[Any, ...]) -> list[Any]:
         replayer.begin(values, indices)
@@ -106,9 +106,9 @@ def _trace(
 class _Replayer(Messenger):
     """Gives each site its value and each decision its answer, and collects the density."""
 
-    def __init__(self, execution: Execution, plates: tuple[Plate, ...] | None) -> None:
+    def __init__(self, batch_run: BatchRun, plates: tuple[Plate, ...] | None) -> None:
         super().__init__()
-        self.path = execution.path
+        self.path = batch_run.path
         self.plates: tuple[Plate, ...] = plates or ()
         self.subsampling = plates is not None
 
@@ -121,7 +121,7 @@ class _Replayer(Messenger):
         self.following = Following(self.path)
         self.conditions: list[Any] = []
         self.supports: dict[str, Any] = {}  # bijections of free sites
-        self.bounds: dict[str, Bounds] = {}
+        self.bounds: dict[str, SupportBounds] = {}
         self.discrete: dict[str, Any] = {}  # supports that depend on other sites, or have no bounds
         self.ranges = Ranges()
         self.deterministics: dict[str, Any] = {}

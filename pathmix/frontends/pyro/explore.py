@@ -7,7 +7,7 @@ import numpy as np
 
 from pathmix.frontends.pyro.record import LeftPath, Run, record
 from pathmix.frontends.pyro.scope import frontend_scope
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun, OnFailure
 from pathmix.program.path import Path
 from pathmix.program.program import Have, Program
@@ -28,7 +28,7 @@ def explore(
     wishes: Wishes = Wishes(),
     have: Have | None = None,
     on_failure: OnFailure | None = None,
-) -> Iterator[Execution]:
+) -> Iterator[BatchRun]:
     """See `Frontend.explore`."""
     words = seed.words(len(wanted))
     groups: dict[Path, _Runs] = {}
@@ -63,10 +63,10 @@ def _forced(program: Program, path: Path, words: np.ndarray, positions: Sequence
     return runs
 
 
-def _execution(followers: _Runs, forced: _Runs, size: int, runs: int) -> Execution:
+def _execution(followers: _Runs, forced: _Runs, size: int, runs: int) -> BatchRun:
     leader = next(iter(followers.values()))
     inside = followers | forced
-    return Execution(
+    return BatchRun(
         path=leader.path,
         sources=tuple(place.source() for place in leader.places),
         site_sources={name: place.source() for name, place in leader.site_places.items()},

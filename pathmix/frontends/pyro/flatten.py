@@ -27,7 +27,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 from pathmix.errors import HiddenRandomnessError
-from pathmix.frontends.pyro.functions import traced_functions
+from pathmix.frontends.pyro.autograd import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
 from pathmix.program.source import Source, caller
 

@@ -16,8 +16,8 @@ from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.lowering.interpret import interpret
 from pathmix.frontends.pyro.supports import Support
-from pathmix.frontends.supports import Bounds, Ranges, bounds, integer_bounds, template
-from pathmix.program.execution import Execution
+from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
 from pathmix.program.path import Path
 from pathmix.program.slp import BijectionTemplate, Flaw, Plate, StraightLineProgram
@@ -60,7 +60,7 @@ class Lowered:
     indicators: tuple[str, ...]  # observed sites
     flaw: Flaw | None
     bijections: dict[str, BijectionTemplate]
-    bounds: dict[str, Bounds]
+    bounds: dict[str, SupportBounds]
     bounds_here: dict[str, tuple[Any, Any]]  # of discrete sites, where other pinned sites decide them
     deterministics: tuple[tuple[str, int], ...]
     drawn: tuple[tuple[str, int], ...]
@@ -69,16 +69,16 @@ class Lowered:
     looked_at: frozenset[str]
 
 
-def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
+def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
     """Read the flat graph in JAX. What depends on no site is no decision of the path."""
-    looked_at = _looked_at(flat, execution)
+    looked_at = _looked_at(flat, batch_run)
     first = StraightLineProgram.FIRST_CONDITION
     decided = range(first, first + len(contents.decided_after))
     random = [i for i in decided if flat.outputs[i] not in flat.constants]
-    decisions = tuple(execution.path.decisions[i - first] for i in random)
-    sources = tuple(execution.sources[i - first] for i in random)
+    decisions = tuple(batch_run.path.decisions[i - first] for i in random)
+    sources = tuple(batch_run.sources[i - first] for i in random)
     bijections: dict[str, BijectionTemplate] = {}
-    limits: dict[str, Bounds] = {}
+    limits: dict[str, SupportBounds] = {}
     ranges = Ranges()
     deterministics: dict[str, int] = {}
     drawn: dict[str, int] = {}
@@ -120,12 +120,12 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
                 outputs.append(values[next(nodes)])
         return outputs
 
-    avals = [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in execution.values.values()]
+    avals = [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in batch_run.values.values()]
     avals += [
         jax.ShapeDtypeStruct((plate.subsample_size,), jnp.arange(1).dtype) for plate in contents.subsampled
     ]
     graph = Graph.of(jax.make_jaxpr(density)(*avals))
-    path = replace(execution.path, decisions=decisions)
+    path = replace(batch_run.path, decisions=decisions)
     seen = [contents.observations[number] for number in binding]
     indicators = tuple(f"{observation.name!r} at {observation.source}" for observation in seen)
     return Lowered(
@@ -136,7 +136,7 @@ def lower(flat: FlatGraph, contents: Contents, execution: Execution) -> Lowered:
         flaw=_flaw(flat, contents.observations, first_cover),
         bijections=bijections,
         bounds=limits,
-        bounds_here=ranges.known(graph, execution.known) if not contents.subsampled else {},
+        bounds_here=ranges.known(graph, batch_run.known) if not contents.subsampled else {},
         deterministics=tuple(deterministics.items()),
         drawn=tuple(drawn.items()),
         masks=tuple(masks.items()),
@@ -157,28 +157,28 @@ def _flaw(flat: FlatGraph, observations: Sequence[Observation], first: int) -> F
     return None
 
 
-def _looked_at(flat: FlatGraph, execution: Execution) -> frozenset[str]:
+def _looked_at(flat: FlatGraph, batch_run: BatchRun) -> frozenset[str]:
     """Sites whose values PyTorch looked at itself. That is no decision, so they must be discrete."""
-    for names, source in looked_at_continuous(flat, execution):
+    for names, source in looked_at_continuous(flat, batch_run):
         raise ProgramError(
             f"At {source} PyTorch needs a number, and gets a random value that depends on "
             f"{', '.join(map(repr, names))}. Make the number in the program, where it can be seen: "
             "int(k), or compare the value."
         )
-    return frozenset[str]().union(*_sites_looked_at(flat, execution))
+    return frozenset[str]().union(*_sites_looked_at(flat, batch_run))
 
 
-def looked_at_continuous(flat: FlatGraph, execution: Execution) -> list[tuple[list[str], Source]]:
+def looked_at_continuous(flat: FlatGraph, batch_run: BatchRun) -> list[tuple[list[str], Source]]:
     """The continuous sites behind values that PyTorch looked at itself, and where."""
-    pinned = dict(execution.path.pinned)
-    looks = zip(_sites_looked_at(flat, execution), flat.looked_at, strict=True)
+    pinned = dict(batch_run.path.pinned)
+    looks = zip(_sites_looked_at(flat, batch_run), flat.looked_at, strict=True)
     return [(rest, source) for names, (_, source) in looks if (rest := sorted(names - pinned.keys()))]
 
 
-def _sites_looked_at(flat: FlatGraph, execution: Execution) -> list[frozenset[str]]:
+def _sites_looked_at(flat: FlatGraph, batch_run: BatchRun) -> list[frozenset[str]]:
     """The sites behind each value that PyTorch looked at itself."""
     depends: dict[Any, frozenset[str]] = {
-        node: frozenset([name]) for name, node in zip(execution.values, flat.inputs, strict=False)
+        node: frozenset([name]) for name, node in zip(batch_run.values, flat.inputs, strict=False)
     }
     for node in flat.operations:
         sources = (depends.get(source, frozenset()) for source in node.all_input_nodes)

@@ -40,35 +40,35 @@ from pathmix.frontends.pyro.sites import (
 from pathmix.frontends.pyro.supports import Support, read_support
 from pathmix.frontends.shapes import shape_error
 from pathmix.program.arguments import take_data
-from pathmix.program.execution import Execution
+from pathmix.program.batch_run import BatchRun
 from pathmix.program.path import DecisionKind
 from pathmix.program.program import Program
 from pathmix.program.slp import Facts, Plate, StraightLineProgram
 from pathmix.program.source import Source, caller
 
 
-def replay(program: Program, execution: Execution) -> StraightLineProgram:
+def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
     with frontend_scope():
         computed = False
-        flat, seen = _trace(program, execution, plates=None)
-        if looked_at_continuous(flat, execution):
+        flat, seen = _trace(program, batch_run, plates=None)
+        if looked_at_continuous(flat, batch_run):
             computed = True  # perhaps as an index, which can stay a tensor
-            flat, seen = _trace(program, execution, plates=None, computed_indices=True)
-        lowered = lower(flat, seen.contents(), execution)
+            flat, seen = _trace(program, batch_run, plates=None, computed_indices=True)
+        lowered = lower(flat, seen.contents(), batch_run)
         minibatch = None
         if seen.plates:
-            part, seen_of_part = _trace(program, execution, plates=seen.plates, computed_indices=computed)
-            minibatch = lower(part, seen_of_part.contents(), execution).graph
+            part, seen_of_part = _trace(program, batch_run, plates=seen.plates, computed_indices=computed)
+            minibatch = lower(part, seen_of_part.contents(), batch_run).graph
     return StraightLineProgram(
         path=lowered.path,
-        recorded=execution.path,
+        recorded=batch_run.path,
         sources=lowered.sources,
         sites=tuple(
-            execution.site(
+            batch_run.site(
                 name, lowered.bijections.get(name), lowered.bounds.get(name), lowered.bounds_here.get(name)
             )
-            for name in execution.path.addresses
+            for name in batch_run.path.addresses
         ),
         graph=lowered.graph,
         deterministics=lowered.deterministics,
@@ -91,15 +91,15 @@ def replay(program: Program, execution: Execution) -> StraightLineProgram:
 
 def _trace(
     program: Program,
-    execution: Execution,
+    batch_run: BatchRun,
     plates: tuple[Plate, ...] | None,
     *,
     computed_indices: bool = False,
 ) -> tuple[FlatGraph, "_Replayer"]:
-    leader = int(np.argmax(execution.followed))
-    inputs = [_as_torch(values[leader]) for values in execution.values.values()]
+    leader = int(np.argmax(batch_run.followed))
+    inputs = [_as_torch(values[leader]) for values in batch_run.values.values()]
     inputs += [torch.arange(plate.subsample_size) for plate in plates or ()]
-    replayer = _Replayer(program, execution, plates, computed_indices=computed_indices)
+    replayer = _Replayer(program, batch_run, plates, computed_indices=computed_indices)
 
     def density(*values: torch.Tensor) -> list[Any]:
         replayer.begin(values)
@@ -123,14 +123,14 @@ class _Replayer(Messenger):
     def __init__(
         self,
         program: Program,
-        execution: Execution,
+        batch_run: BatchRun,
         plates: tuple[Plate, ...] | None,
         *,
         computed_indices: bool,
     ) -> None:
         super().__init__()
         self.program = program
-        self.path = execution.path
+        self.path = batch_run.path
         self.plates: tuple[Plate, ...] = plates or ()
         self.subsampling = plates is not None
         self.lookups = Lookups(self, computed_indices=computed_indices)

@@ -3,18 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pathmix.discovery.base import Draws
-from pathmix.engine.batching import in_blocks
+from pathmix.engine.batching import in_batches
 from pathmix.engine.executables import Executables
 from pathmix.engine.noise import noise_size, normals
-from pathmix.methods.dcc.functions import (
+from pathmix.methods.dcc.compiled import (
     make_advance,
     make_init,
     make_log_densities,
@@ -25,10 +24,11 @@ from pathmix.methods.dcc.kernels.base import Kernel, State, make_layout
 from pathmix.methods.dcc.pimais import Evidence, make_log_weights
 from pathmix.methods.dcc.spread import Spread
 from pathmix.methods.dcc.thinned import Thinned
-from pathmix.posterior.components import Values, WeightedDraws
+from pathmix.posterior.components import WeightedDraws
 from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteRows, SiteValues
 from pathmix.target.target import Target
-from pathmix.training.functions import make_unconstrain
+from pathmix.training.compiled import make_unconstrain
 
 _START_ROWS = 64  # prior draws among which chains look for a place to start
 _ROWS = 256  # of a compiled call, where their number varies
@@ -75,10 +75,10 @@ class PathChains:
         """Without free sites, the evidence is the density at the only point."""
         self.evidence = self.evidence.add(self._log_densities(np.zeros((1, 0))))
 
-    def start(self, draws: Draws) -> None:
+    def start(self, draws: SiteRows) -> None:
         """Put the chains at prior draws of positive density, if there are any."""
         columns = [draws[site.name] for site in self.target.slp.sites]
-        vectors = self._in_blocks("unconstrain", partial(make_unconstrain, self.target), columns)
+        vectors = self._in_batches("unconstrain", partial(make_unconstrain, self.target), columns)
         rows = vectors[np.arange(max(_START_ROWS, self.options.chains)) % len(vectors)]
         log_densities = self._log_densities(rows)
         usable = rows[np.isfinite(log_densities)]
@@ -138,6 +138,7 @@ class PathChains:
         make = partial(make_log_densities, self.target, self.target.rows_at_once(len(rows)))
         return np.asarray(self._call("densities", make, jnp.asarray(rows), self.target.arguments))
 
+    @cached_property
     def component(self) -> WeightedDraws:
         """The kept states, each as good as the other, and the density that they stand for."""
         states = np.zeros((int(self.target.dim == 0), self.target.dim))
@@ -145,18 +146,20 @@ class PathChains:
             states = states[:0]
         elif self.visits:
             states = self._kept.rows(self.options.kernel.burn_in)
-        values = self._in_blocks("values", partial(make_values, self.target), [states]) if len(states) else {}
+        values = (
+            self._in_batches("values", partial(make_values, self.target), [states]) if len(states) else {}
+        )
         weights = np.full(len(states), 1 / max(1, len(states)))
         return WeightedDraws(self.target.slp, values, weights, self.log_prob, self.target.inert)
 
-    def log_prob(self, values: Values) -> float:
+    def log_prob(self, values: SiteValues) -> float:
         """log gamma_k - log Z_k of one draw, in the coordinates of the program."""
         row = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.target.slp.sites)
         make = partial(make_log_joint, self.target)
         return float(self._call("log_joint", make, row, self.target.arguments)) - self.log_evidence
 
-    def _in_blocks(self, what: str, make: Callable[[], Any], columns: Sequence[np.ndarray]) -> Any:
-        return in_blocks(lambda rows: self._call(what, make, rows, self.target.arguments), columns, _ROWS)
+    def _in_batches(self, what: str, make: Callable[[], Any], columns: Sequence[np.ndarray]) -> Any:
+        return in_batches(lambda rows: self._call(what, make, rows, self.target.arguments), columns, _ROWS)
 
     def _call(self, what: str, make: Callable[[], Callable[..., Any]], *args: Any) -> Any:
         return self.executables.call((what, self.target.structure), make, *args)

@@ -7,11 +7,10 @@ from functools import partial
 from typing import Any
 
 import jax
-import numpy as np
 
 from pathmix.checks import check_positive_int
-from pathmix.discovery import Discovered, DiscoveredPath, Discovery, PriorDiscovery, refuse_impossible
-from pathmix.discovery.report import DiscoveryReport
+from pathmix.discovery import Discovery, PriorDiscovery
+from pathmix.discovery.contenders import Contender, discovered
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded
 from pathmix.engine.noise import warm_up
@@ -21,22 +20,19 @@ from pathmix.engine.threads import Threads
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
+from pathmix.methods.combine import Judged, Outcome, combine, judge
 from pathmix.methods.dcc.chains import ChainOptions, PathChains
 from pathmix.methods.dcc.confidence import next_path
 from pathmix.methods.dcc.kernels import NUTS, Kernel
 from pathmix.methods.dcc.verdict import uncertain, verdict
 from pathmix.methods.members import check_members
 from pathmix.methods.options import check_method
-from pathmix.posterior.components import WeightedDraws
-from pathmix.posterior.fitted import FittedPath
-from pathmix.posterior.notes import common_notes
 from pathmix.posterior.posterior import Posterior
-from pathmix.posterior.weights import path_weights
-from pathmix.program.program import Program
+from pathmix.posterior.status import Status
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
 from pathmix.regions.region import read_region
-from pathmix.target.labels import label, unique
 from pathmix.target.target import make_target
 
 
@@ -100,61 +96,63 @@ class DCC:
 
             executor.begin(warm_up)
             progress.stage("discovery")
-            paths: list[PathChains] = []
 
-            def formulate(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> None:
+            def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> PathChains:
+                progress.stage(f"discovery: {number + 1} paths")
                 target = make_target(slp, read_region(slp, draws), draws)
-                paths.append(PathChains(target, options, executables, root.child(1, len(paths))))
-                progress.stage(f"discovery: {len(paths)} paths")
+                return PathChains(target, options, executables, root.child(1, number))
 
-            found = self.discovery.discover(program, root.child(0), formulate)
-            refuse_impossible([path.slp for path in found.paths])
-            labels = unique([label(path.target.slp, path.target.region) for path in paths])
-
-            self._iterate(executor, paths, found.paths, labels, progress)
+            found, contenders = discovered(self.discovery, program, root.child(0), begin)
+            self._iterate(executor, contenders, progress)
             interrupted = executor.stopping.is_set()
-            if interrupted and not any(path.evidence.draws for path in paths):
+            if interrupted and not any(one.work.evidence.draws for one in contenders):
                 raise KeyboardInterrupt  # nothing to keep yet
 
             progress.stage("draws")
-            components = executor.map(PathChains.component, paths)
-            return self._combine(program, found, paths, labels, components, interrupted=interrupted)
+            executor.map(lambda one: one.work.component, contenders)
+            judged = judge(contenders, _outcome)
+            return combine(
+                program,
+                found,
+                judged,
+                _notes(judged, interrupted=interrupted),
+                log_d_min=math.nan,  # DCC has no use for the smallest density
+                precision=self.precision,
+                interrupted=interrupted,
+            )
 
     def _iterate(
-        self,
-        executor: Threads,
-        paths: Sequence[PathChains],
-        found: Sequence[DiscoveredPath],
-        labels: Sequence[str],
-        progress: ProgressBar,
+        self, executor: Threads, contenders: Sequence[Contender[PathChains]], progress: ProgressBar
     ) -> None:
         """All visits: one to each path, and then where the rule says."""
         progress.budget(self.iterations)
-        fixed = [path for path in paths if path.target.dim == 0]
+        possible = [one for one in contenders if one.flaw is None]
+        fixed = [one.work for one in possible if one.work.target.dim == 0]
         executor.map(guarded(PathChains.weigh_the_only_point), fixed)
 
-        def visit(index: int) -> None:
-            if paths[index].worth_a_visit:
-                guarded(PathChains.visit)(paths[index])
-            progress.advance(1, labels[index], paths[index].log_evidence)
+        def visit(one: Contender[PathChains]) -> None:
+            if one.work.worth_a_visit:
+                guarded(PathChains.visit)(one.work)
+            progress.advance(1, one.label, one.work.log_evidence)
 
-        def begin(index: int) -> None:
+        def begin(one: Contender[PathChains]) -> None:
             if not executor.stopping.is_set():
-                guarded(partial(PathChains.start, draws=found[index].draws))(paths[index])
-                visit(index)
+                guarded(partial(PathChains.start, draws=one.draws))(one.work)
+                visit(one)
 
-        free = [i for i, path in enumerate(paths) if path.target.dim > 0]
-        first = sorted(sorted(free, key=lambda i: -found[i].prior_mass)[: self.iterations])
+        free = [one for one in possible if one.work.target.dim > 0]
+        likely = set(sorted(free, key=lambda one: -one.prior_mass)[: self.iterations])
+        first = [one for one in free if one in likely]
         progress.stage("first visits")
         executor.map(begin, first)
 
         def go_on(left: int) -> None:
             for _ in range(left):
-                open_paths = [i for i in first if paths[i].worth_a_visit]
+                open_paths = [one for one in first if one.work.worth_a_visit]
                 if executor.stopping.is_set() or not open_paths:
                     return
                 evidence, visits = zip(
-                    *((paths[i].evidence, paths[i].visits) for i in open_paths), strict=True
+                    *((one.work.evidence, one.work.visits) for one in open_paths), strict=True
                 )
                 visit(open_paths[next_path(evidence, visits)])
 
@@ -162,71 +160,36 @@ class DCC:
         # In a thread of the pool: the main one waits for Ctrl-C.
         executor.map(go_on, [self.iterations - len(first)])
 
-    def _combine(
-        self,
-        program: Program,
-        found: Discovered,
-        paths: Sequence[PathChains],
-        labels: Sequence[str],
-        components: Sequence[WeightedDraws],
-        *,
-        interrupted: bool,
-    ) -> Posterior:
-        """Weights from the evidences of all visited paths."""
-        weights = path_weights([path.log_evidence for path in paths])
-        fitted = []
-        for path, text, weight, origin in zip(paths, labels, weights, found.paths, strict=True):
-            status, message = verdict(path)
-            fitted.append(
-                FittedPath(
-                    label=text,
-                    path=origin.slp.path,
-                    weight=float(weight),
-                    log_evidence=path.log_evidence,
-                    elbo=math.nan,
-                    acceptance=path.acceptance,
-                    steps=path.steps,
-                    status=status,
-                    message=message,
-                    region=path.target.region.kind,
-                    prior_mass=origin.prior_mass,
-                    likelihood_evaluations=path.evaluations,
-                )
-            )
-        order = sorted(range(len(paths)), key=lambda i: -fitted[i].log_evidence)
-        report = DiscoveryReport.of(found, log_d_min=math.nan)  # DCC has no use for the smallest density
-        return Posterior(
-            paths=tuple(fitted[i] for i in order),
-            discovery=report,
-            notes=_notes(found, report, paths, fitted, interrupted=interrupted),
-            interrupted=interrupted,
-            _program=program,
-            _components=tuple(components[i] for i in order),
-            _precision=self.precision,
-        )
+
+def _outcome(contender: Contender[PathChains]) -> Outcome:
+    chains = contender.work
+    status, message = verdict(chains)
+    return Outcome(
+        log_evidence=chains.log_evidence,
+        elbo=math.nan,
+        acceptance=chains.acceptance,
+        steps=chains.steps,
+        evaluations=chains.evaluations,
+        status=status,
+        message=message,
+        component=chains.component,
+    )
 
 
-def _notes(
-    found: Discovered,
-    report: DiscoveryReport,
-    paths: Sequence[PathChains],
-    fitted: Sequence[FittedPath],
-    *,
-    interrupted: bool,
-) -> tuple[str, ...]:
+def _notes(judged: Sequence[Judged[PathChains]], *, interrupted: bool) -> list[str]:
     notes = []
     if interrupted:
         notes.append("Sampling was interrupted; draws and weights are those reached by then.")
-    unvisited = sum(path.evidence.draws == 0 and path.failure is None for path in paths)
+    unvisited = sum(one.fitted.status is Status.UNTRAINED for one in judged)
     if unvisited and not interrupted:
         notes.append(f"{unvisited} paths got no visit and carry no weight; raise iterations to reach them.")
-    shaky = sum(uncertain(path) and result.weight > 0.01 for path, result in zip(paths, fitted, strict=True))
+    shaky = sum(uncertain(one.contender.work) and one.fitted.weight > 0.01 for one in judged)
     if shaky:
         notes.append(
             f"The evidence of {shaky} path{'s' if shaky > 1 else ''} with weight rests on few importance "
             "draws; the weights are not settled. Raise iterations, or proposals."
         )
-    return (*notes, *common_notes(found, report, [path.slp for path in found.paths], fitted))
+    return notes
 
 
 def _check(options: DCC) -> None:

@@ -7,8 +7,6 @@ _FEW = 100  # effective draws
 
 
 def verdict(chains: PathChains) -> tuple[Status, str]:
-    if chains.failure is not None:
-        return Status.FAILED, f"{type(chains.failure).__name__}: {chains.failure}"
     found = chains.evidence
     if found.draws == 0:
         return Status.UNTRAINED, "The run ended before this path's turn; it carries no weight."

@@ -16,11 +16,11 @@ from jax.custom_batching import sequential_vmap
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
-Shape = jax.ShapeDtypeStruct
+ArrayType = jax.ShapeDtypeStruct
 Host = Callable[..., Sequence[np.ndarray]]
 
 
-def call_host(function: Host, shapes: Sequence[Shape], *arrays: Any) -> list[Any]:
+def call_host(function: Host, shapes: Sequence[ArrayType], *arrays: Any) -> list[Any]:
     """The function's results, of these shapes. Under `vmap` it is called for one element after another."""
 
     @sequential_vmap
@@ -35,23 +35,23 @@ def _is_wide(shape: Any) -> bool:
     return np.dtype(shape.dtype).itemsize == 8
 
 
-def _in_words(shape: Shape) -> Any:
+def _in_words(shape: ArrayType) -> Any:
     """Wide numbers travel as pairs of 32-bit words, which no thread rounds."""
     if not _is_wide(shape):
         return ShapedArray(shape.shape, shape.dtype)
     return ShapedArray((*shape.shape, 2), jnp.uint32)
 
 
-def _split(value: np.ndarray, shape: Shape) -> np.ndarray:
+def _split(value: np.ndarray, shape: ArrayType) -> np.ndarray:
     value = np.ascontiguousarray(value, dtype=shape.dtype)
     return value.reshape(*shape.shape, 1).view(np.uint32) if _is_wide(shape) else value
 
 
-def _joined(words: Any, shape: Shape) -> Any:
+def _joined(words: Any, shape: ArrayType) -> Any:
     return jax.lax.bitcast_convert_type(words, shape.dtype) if _is_wide(shape) else words
 
 
-def _lowered(ctx: Any, *operands: Any, function: Host, shapes: tuple[Shape, ...]) -> Any:
+def _lowered(ctx: Any, *operands: Any, function: Host, shapes: tuple[ArrayType, ...]) -> Any:
     def call(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(map(_split, function(*arrays), shapes))
 

@@ -62,6 +62,6 @@ def log_density(target: Target, u: jax.Array, arguments: Arguments) -> jax.Array
 
 def make_layout(coordinates: Coordinates, vectors: np.ndarray) -> Layout:
     """The layout of a path's flat vector, given prior draws of it, one per row."""
-    sizes = [stop - start for start, stop in coordinates.stretches]
+    sizes = [stop - start for start, stop in coordinates.slices]
     sites = np.repeat(np.arange(len(sizes)), sizes)
     return Layout(jnp.asarray(moments(vectors)[1]), jnp.asarray(sites))

@@ -11,7 +11,7 @@ from pathmix.program.source import Source
 
 
 @dataclass(frozen=True)
-class Execution:
+class BatchRun:
     """The path of the leading seed, and how every other seed fared on it.
 
     Discrete sites are forced to the leader's values, so a seed that would have left the path at a
@@ -29,7 +29,7 @@ class Execution:
     runs: int  # runs of the program that this took
     invalid: dict[str, np.ndarray]  # runs in which a parameter was outside of its constraint, by what to say
 
-    def spread(self, rows: np.ndarray, size: int) -> "Execution":
+    def spread(self, rows: np.ndarray, size: int) -> "BatchRun":
         """The same run in a larger batch, of which these rows took part; the others have no values."""
 
         def among(values: np.ndarray) -> np.ndarray:

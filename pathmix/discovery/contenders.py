@@ -1,0 +1,76 @@
+"""Contenders: paths on their way from discovery to the posterior."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from pathmix.discovery.base import Discovered, Discovery, refuse_impossible
+from pathmix.program.path import Path
+from pathmix.program.program import Program
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import Flaw, StraightLineProgram
+from pathmix.program.values import SiteRows
+from pathmix.target.labels import label, unique
+from pathmix.target.target import Target
+
+
+class PathWork(Protocol):
+    """What a method does on one path."""
+
+    failure: Exception | None  # what ended it
+
+    @property
+    def target(self) -> Target: ...
+
+
+Work = TypeVar("Work", bound=PathWork)
+Begin = Callable[[StraightLineProgram, SiteRows, int], Work]  # with the number of paths before
+
+
+@dataclass(eq=False)
+class Contender(Generic[Work]):
+    """A path: what discovery knows of it, and what a method makes of it."""
+
+    work: Work
+    draws: SiteRows  # prior draws inside the region
+    followers: int = 0  # the first so many draws took the path by themselves
+    prior_mass: float = math.nan
+    label: str = ""
+
+    @property
+    def slp(self) -> StraightLineProgram:
+        return self.work.target.slp
+
+    @property
+    def failure(self) -> Exception | None:
+        return self.work.failure
+
+    @property
+    def flaw(self) -> Flaw | None:
+        return self.slp.facts.flaw
+
+
+def discovered(
+    discovery: Discovery, program: Program, seed: Seed, begin: Begin[Work]
+) -> tuple[Discovered, list[Contender[Work]]]:
+    """The paths that a discovery finds. Work on one begins as soon as it is announced."""
+    announced: dict[Path, Contender[Work]] = {}
+
+    def announce(slp: StraightLineProgram, draws: SiteRows) -> None:
+        announced[slp.path] = Contender(begin(slp, draws, len(announced)), draws)
+
+    found = discovery.discover(program, seed, announce)
+    refuse_impossible([path.slp for path in found.paths])
+    contenders = []
+    for path in found.paths:
+        if path.slp.path not in announced:
+            announce(path.slp, path.draws)
+        contender = announced[path.slp.path]
+        contender.draws, contender.followers = path.draws, path.followers
+        contender.prior_mass = path.prior_mass
+        contenders.append(contender)
+    texts = unique([label(contender.slp, contender.work.target.region) for contender in contenders])
+    for contender, text in zip(contenders, texts, strict=True):
+        contender.label = text
+    return found, contenders

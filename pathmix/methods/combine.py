@@ -1,0 +1,110 @@
+"""Paths, each with what a method found for it, become a posterior."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic
+
+import numpy as np
+
+from pathmix.discovery import Discovered
+from pathmix.discovery.contenders import Contender, Work
+from pathmix.discovery.report import DiscoveryReport
+from pathmix.engine.precision import Precision
+from pathmix.posterior.components import Component
+from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
+from pathmix.posterior.notes import common_notes
+from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.status import Status
+from pathmix.posterior.weights import path_weights
+from pathmix.program.program import Program
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a method found for a path."""
+
+    log_evidence: float  # or its lower bound
+    elbo: float
+    acceptance: float
+    steps: int
+    evaluations: int
+    status: Status
+    message: str
+    component: Component
+    gradient: GradientKind | None = None
+    guide: FittedGuide | None = None
+    history: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Judged(Generic[Work]):
+    """A contender, as the posterior has it."""
+
+    contender: Contender[Work]
+    fitted: FittedPath
+    component: Component
+
+
+def judge(
+    contenders: Sequence[Contender[Work]], outcome_of: Callable[[Contender[Work]], Outcome]
+) -> list[Judged[Work]]:
+    """All contenders with their weights, best first."""
+    outcomes = [outcome_of(contender) for contender in contenders]
+    weights = path_weights([outcome.log_evidence for outcome in outcomes])
+    judged = []
+    for contender, outcome, weight in zip(contenders, outcomes, weights, strict=True):
+        status, message = _ruled_out(contender) or (outcome.status, outcome.message)
+        fitted = FittedPath(
+            label=contender.label,
+            path=contender.slp.path,
+            weight=float(weight),
+            log_evidence=outcome.log_evidence,
+            elbo=outcome.elbo,
+            acceptance=outcome.acceptance,
+            steps=outcome.steps,
+            status=status,
+            message=message,
+            region=contender.work.target.region.kind,
+            prior_mass=contender.prior_mass,
+            likelihood_evaluations=outcome.evaluations,
+            gradient=outcome.gradient,
+            failure=contender.failure,
+            guide=outcome.guide,
+            history=outcome.history,
+        )
+        judged.append(Judged(contender, fitted, outcome.component))
+    return sorted(judged, key=lambda one: -one.fitted.log_evidence)
+
+
+def _ruled_out(contender: Contender[Work]) -> tuple[Status, str] | None:
+    """What every method says of a path on which work has failed, or which cannot have produced the data."""
+    if contender.failure is not None:
+        return Status.FAILED, f"{type(contender.failure).__name__}: {contender.failure}"
+    if contender.flaw is not None:
+        status = Status.NAN if contender.flaw.kind == "NaN" else Status.IMPOSSIBLE
+        return status, f"{contender.flaw.message} The path carries no weight."
+    return None
+
+
+def combine(
+    program: Program,
+    found: Discovered,
+    judged: Sequence[Judged[Work]],
+    own_notes: Sequence[str],
+    *,
+    log_d_min: float,
+    precision: Precision,
+    interrupted: bool,
+) -> Posterior:
+    """The posterior, with a method's own notes first."""
+    report = DiscoveryReport.of(found, log_d_min=log_d_min)
+    paths = [(one.contender.slp, one.fitted) for one in judged]
+    return Posterior(
+        paths=tuple(one.fitted for one in judged),
+        discovery=report,
+        notes=(*own_notes, *common_notes(program, found, report, paths)),
+        interrupted=interrupted,
+        _program=program,
+        _components=tuple(one.component for one in judged),
+        _precision=precision,
+    )
