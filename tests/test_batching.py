@@ -9,7 +9,7 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from pathmix import batching
+from pathmix.engine import batching
 from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.lapack import without_batched_calls
 from pathmix.engine.precision import engine_scope

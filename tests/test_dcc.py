@@ -364,9 +364,27 @@ def test_an_error_on_a_path_is_its_status():
         z = numpyro.sample("z", dist.Normal(0, 1) if k == 1 else dist.Laplace(0, 1))
         numpyro.sample("y", dist.Normal(z, 1), obs=y)
 
-    posterior = sample(model, 0.5, kernel=Broken(), iterations=5)
+    with pytest.warns(pathmix.PathmixWarning, match="'k=1' failed .* broken on purpose"):
+        posterior = sample(model, 0.5, kernel=Broken(), iterations=5)
     assert [path.status for path in posterior.paths] == [Status.OK, Status.FAILED]
-    assert "broken on purpose" in posterior.paths[1].message and posterior.paths[1].weight == 0
+    failed = posterior.paths[1]
+    assert "broken on purpose" in failed.message and failed.weight == 0
+    assert isinstance(failed.failure, RuntimeError)
+
+
+def test_impossible_data_on_a_path_is_its_status():
+    def model(y):
+        z = numpyro.sample("z", dist.Normal(0, 1))
+        if numpyro.sample("bounded", dist.Bernoulli(0.5)):
+            numpyro.sample("y", dist.Uniform(0, 1), obs=y)
+        else:
+            numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    posterior = sample(model, 2.0, iterations=5)
+    assert [path.status for path in posterior.paths] == [Status.OK, Status.IMPOSSIBLE]
+    assert re.search(r"'y' at test_dcc.py:\d+", posterior.paths[1].message)
+    assert posterior.paths[1].weight == 0 and posterior.paths[1].steps == 0
+    assert not any("no visit" in note for note in posterior.notes)
 
 
 def test_no_path_carries_weight():

@@ -1,6 +1,8 @@
 """Finding paths from the prior."""
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -123,3 +125,50 @@ def test_the_last_seeds_of_a_large_batch_run_as_they_would_alone():
             for name, values in batch_run.values.items():
                 np.testing.assert_array_equal(values[row], alone.values[name][row])
     assert len(batch_runs) > 8
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A discovery that tells what the usual one found in its own way."""
+
+    change: Callable
+    announces: bool = True
+    usual: PriorDiscovery = PriorDiscovery(200)
+
+    @property
+    def limits(self):
+        return self.usual.limits
+
+    def discover(self, program, seed, on_path):
+        found = self.usual.discover(program, seed, on_path if self.announces else lambda slp, draws: None)
+        return replace(found, paths=tuple(self.change(found.paths)))
+
+
+def without_the_first(paths):
+    return paths[1:]
+
+
+@pytest.mark.parametrize("method", [pathmix.SDVI, pathmix.DCC])
+@pytest.mark.parametrize(
+    ("discovery", "count"),
+    [(Changed(reversed), 3), (Changed(tuple, announces=False), 3), (Changed(without_the_first), 2)],
+)
+def test_a_discovery_may_return_paths_as_it_likes(method, discovery, count):
+    prior = [0.2, 0.3, 0.5]
+
+    def model(y):
+        k = int(numpyro.sample("k", dist.Categorical(probs=jnp.array(prior))))
+        z = numpyro.sample("z", dist.Normal(float(k), 1))
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    is_sdvi = method is pathmix.SDVI
+    budget = {"allocation": pathmix.Uniform(budget=1_500)} if is_sdvi else {"iterations": 6}
+    posterior = method(model, discovery=discovery, progress=False, **budget).run(0, 0.5)
+    assert len(posterior.paths) == count
+    draws = posterior.sample(0, 300)
+    for position, path in enumerate(posterior.paths):
+        k = path.pinned["k"]
+        assert path.label == f"k={k}" and path.prior_mass == pytest.approx(prior[k])
+        log_z = np.log(prior[k]) + stats.norm.logpdf(0.5, k, np.sqrt(2))
+        assert path.log_evidence == pytest.approx(log_z, abs=0.2)
+        assert np.all(draws["k"][draws.path == position] == k)

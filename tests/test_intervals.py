@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pathmix import intervals
 from pathmix.engine.precision import engine_scope
+from pathmix.regions import intervals
 from pathmix.regions.intervals import EVERYTHING, INF, INVERSES, Interval
 from pathmix.regions.saturation import _FUNCTIONS, saturation
 
