@@ -1,14 +1,15 @@
 """The package's rooms stand in the order in which data goes through them, and import only upward."""
 
 import ast
+import re
 from pathlib import Path
 
 import pathmix
 
 PACKAGE = Path(pathmix.__file__).parent
 ROOMS = (
-    "program", "engine", "regions", "target", "frontends", "guides", "allocation", "discovery", "posterior",
-    "training", "methods",
+    "doors", "program", "engine", "regions", "target", "frontends", "guides", "allocation", "discovery",
+    "posterior", "training", "methods",
 )  # fmt: skip
 FOUNDATION = {"errors", "version", "warn", "checks", "py"}
 
@@ -42,3 +43,15 @@ def test_rooms_that_serve_one_library_live_with_it():
             library = rest[1] if rest[:1] == ["frontends"] and len(rest) > 1 else name
             if library in ("numpyro", "pyro") and "frontends" in file.parts and file.stem != "recognise":
                 assert library in folders, f"{file.relative_to(PACKAGE)} imports {'.'.join(rest)}"
+
+
+PRIVATE = re.compile(
+    r"jax\._src|jax\.core|jax\.extend|jax\.interpreters|torch\._|torch\.utils\._|experimental\.proxy_tensor"
+    r"|numpyro\.primitives|pyro\.poutine\.(messenger|runtime|util|\w+_messenger)|pyro\.ops|_PYRO_STACK|\._trace\b"
+)
+
+
+def test_what_is_private_to_a_library_is_behind_its_door():
+    for file in PACKAGE.rglob("*.py"):
+        if file.relative_to(PACKAGE).parts[0] != "doors":
+            assert not (found := PRIVATE.findall(file.read_text())), f"{file.relative_to(PACKAGE)}: {found}"

@@ -10,8 +10,8 @@ from numpyro import handlers
 from numpyro.infer import SVI, Trace_ELBO
 from numpyro.infer.autoguide import AutoNormal
 from numpyro.optim import Adam
-from numpyro.primitives import Messenger
 
+from pathmix.doors.numpyro import Messenger
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import freeze_plumbing, is_latent
 from pathmix.program.program import Program

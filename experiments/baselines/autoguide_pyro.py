@@ -11,9 +11,9 @@ from pyro import poutine
 from pyro.infer import SVI, Trace_ELBO
 from pyro.infer.autoguide import AutoNormalMessenger
 from pyro.optim import Adam  # pyright: ignore
-from pyro.poutine.messenger import Messenger
 
 from experiments.baselines.automatic import no_discrete_site
+from pathmix.doors.pyro import Messenger
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.scope import frontend_scope

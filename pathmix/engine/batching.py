@@ -10,10 +10,10 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
 
+from pathmix.doors.jax import evaluate
 from pathmix.engine.lapack import without_batched_calls
 
 _FIXED_IN = (0, 11, 2)
@@ -28,7 +28,7 @@ def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     def careful(*rows: Any) -> Any:
         closed, shape = jax.make_jaxpr(batched, return_shape=True)(*rows)
         safe = without_batched_calls(closed.jaxpr)
-        outputs = jax.core.eval_jaxpr(safe, closed.consts, *jax.tree.leaves(rows))
+        outputs = evaluate(safe, closed.consts, *jax.tree.leaves(rows))
         return jax.tree.unflatten(jax.tree.structure(shape), outputs)
 
     return careful
@@ -46,7 +46,7 @@ def in_chunks(batched: Callable[..., Any], rows: Any, chunk: int) -> Any:
 def in_batches(
     function: Callable[[tuple[jax.Array, ...]], Any], columns: Sequence[np.ndarray], size: int
 ) -> Any:
-    """A compiled function of rows, called on blocks of one size that are filled up by repetition."""
+    """A compiled function of rows, called on batches of one size that are filled up by repetition."""
     count = len(columns[0])
     results = []
     for start in range(0, count, size):

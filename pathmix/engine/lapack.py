@@ -9,7 +9,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend import core as jex
+
+from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn
 
 # What jaxlib leaves to LAPACK on CPUs, and how many axes the first operand of one call has.
 _LAPACK = {
@@ -17,12 +18,12 @@ _LAPACK = {
     "lu": 2, "ormqr": 2, "qr": 2, "schur": 2, "svd": 2, "triangular_solve": 2, "tridiagonal": 2,
     "tridiagonal_solve": 1,
 }  # fmt: skip
-_JAXPRS = (jex.Jaxpr, jex.ClosedJaxpr)
+_JAXPRS = (Jaxpr, ClosedJaxpr)
 
-Rewritten = dict[int, tuple[jex.Jaxpr, jex.Jaxpr]]  # by identity: before (kept alive) and after
+Rewritten = dict[int, tuple[Jaxpr, Jaxpr]]  # by identity: before (kept alive) and after
 
 
-def without_batched_calls(jaxpr: jex.Jaxpr, done: Rewritten | None = None) -> jex.Jaxpr:
+def without_batched_calls(jaxpr: Jaxpr, done: Rewritten | None = None) -> Jaxpr:
     """The same function; the very same object if it makes no batched call."""
     done = {} if done is None else done
     if id(jaxpr) not in done:
@@ -32,15 +33,15 @@ def without_batched_calls(jaxpr: jex.Jaxpr, done: Rewritten | None = None) -> je
     return done[id(jaxpr)][1]
 
 
-def _rewritten(eqn: jex.JaxprEqn, done: Rewritten) -> jex.JaxprEqn:
+def _rewritten(eqn: JaxprEqn, done: Rewritten) -> JaxprEqn:
     if _is_batched_call(eqn):
         return _loop(eqn)
 
     def function(leaf: Any) -> Any:
-        if isinstance(leaf, jex.ClosedJaxpr):
+        if isinstance(leaf, ClosedJaxpr):
             inner = without_batched_calls(leaf.jaxpr, done)
-            return leaf if inner is leaf.jaxpr else jex.ClosedJaxpr(inner, leaf.consts)
-        return without_batched_calls(leaf, done) if isinstance(leaf, jex.Jaxpr) else leaf
+            return leaf if inner is leaf.jaxpr else ClosedJaxpr(inner, leaf.consts)
+        return without_batched_calls(leaf, done) if isinstance(leaf, Jaxpr) else leaf
 
     changed = {}
     for name, param in eqn.params.items():
@@ -51,12 +52,12 @@ def _rewritten(eqn: jex.JaxprEqn, done: Rewritten) -> jex.JaxprEqn:
     return eqn.replace(params={**eqn.params, **changed}) if changed else eqn
 
 
-def _is_batched_call(eqn: jex.JaxprEqn) -> bool:
+def _is_batched_call(eqn: JaxprEqn) -> bool:
     axes = _LAPACK.get(eqn.primitive.name)
     return axes is not None and len(_shape(eqn.invars[0].aval)) > axes
 
 
-def _loop(eqn: jex.JaxprEqn) -> jex.JaxprEqn:
+def _loop(eqn: JaxprEqn) -> JaxprEqn:
     """One equation that calls LAPACK for one matrix after another."""
     batch = _shape(eqn.invars[0].aval)[: -_LAPACK[eqn.primitive.name]]
     count = math.prod(batch)

@@ -11,10 +11,10 @@ from typing import Any, cast
 import jax.numpy as jnp
 import numpy as np
 
+from pathmix.doors.numpyro import unvalidated
 from pathmix.engine.undisturbed import undisturbed
 from pathmix.errors import MissingExtraError
 from pathmix.frontends import numpyro as numpyro_frontend
-from pathmix.frontends.numpyro.scope import unvalidated
 from pathmix.frontends.statements import loaded_libraries, one_program, watched
 from pathmix.program.arguments import Frames, has_frames, taken
 from pathmix.program.program import Frontend, Limits, Program

@@ -4,20 +4,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib import import_module
 from typing import Any
 
 from pathmix.errors import MixedLibrariesError
 from pathmix.program.source import caller
 
-# The module that defines each library's handlers, and the method through which they see statements.
-_HANDLERS = {
-    "numpyro": ("numpyro.primitives", "process_message"),
-    "pyro": ("pyro.poutine.messenger", "_process_message"),
-}
-
-_STACKS = {"numpyro": "numpyro.primitives", "pyro": "pyro.poutine.runtime"}
+_LIBRARIES = ("numpyro", "pyro")
 
 # Each library keeps its handlers in one global stack, and we put handlers on both: only one thread
 # may run a program at a time.
@@ -26,44 +19,35 @@ one_program = threading.RLock()
 
 def loaded_libraries() -> tuple[str, ...]:
     """A program can only use a library that is loaded."""
-    return tuple(library for library in _HANDLERS if library in sys.modules)
+    return tuple(library for library in _LIBRARIES if library in sys.modules)
 
 
 def active_handlers() -> str | None:
     """The handlers of a library around the present call, in words; None if there are none."""
     with one_program:  # in another thread, they may be ours
         for library in loaded_libraries():
-            stack = import_module(_STACKS[library])._PYRO_STACK
-            if stack:
+            if stack := _door(library).handlers():
                 kinds = ", ".join(dict.fromkeys(type(handler).__name__ for handler in stack))
                 return f"handlers or plates of {library} ({kinds})"
     return None
 
 
-@cache
-def _watch(library: str) -> Any:
-    """A handler of the library that tells of each statement."""
-    module, method = _HANDLERS[library]
-
-    def process(self: Any, msg: Any) -> None:
-        self.on_statement(str(msg["name"]))
-
-    return type("Watch", (import_module(module).Messenger,), {method: process})
+def _door(library: str) -> Any:
+    """What is used of a library, which must be loaded."""
+    return import_module(f"pathmix.doors.{library}")
 
 
 @contextmanager
 def watched(library: str, on_statement: Callable[[str], None]) -> Iterator[None]:
     """Call `on_statement` with the name of each statement that is made through the library."""
-    watch = _watch(library)()
-    watch.on_statement = on_statement
-    with watch:
+    with _door(library).watch(on_statement):
         yield
 
 
 @contextmanager
 def only(library: str) -> Iterator[None]:
     """Within, a statement made through the other library is an error."""
-    (other,) = set(_HANDLERS) - {library}
+    (other,) = set(_LIBRARIES) - {library}
 
     def refuse(name: str) -> None:
         raise MixedLibrariesError(

@@ -6,9 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from numpyro.distributions import biject_to, constraints
 
+from pathmix.doors.jax import Tracer
 from pathmix.program.graph import Graph
 from pathmix.program.slp import BijectionTemplate
 from pathmix.regions.expressions import expressions

@@ -3,13 +3,12 @@
 import os
 import sys
 import threading
+from importlib import import_module
 from typing import Any
 
 import jax
-from jax._src.core import trace_state_clean
-from jax._src.xla_bridge import backends_are_initialized
-from jax.core import Tracer
 
+from pathmix.doors.jax import Tracer, has_started, is_transforming
 from pathmix.errors import SurroundingsError
 from pathmix.frontends.statements import active_handlers
 
@@ -36,30 +35,22 @@ def check_surroundings(call: str, arguments: Any = (), *, runs_program: bool = T
 
 
 def _transformer(arguments: Any) -> str | None:
-    if not trace_state_clean() or any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arguments)):
+    if is_transforming() or any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arguments)):
         return "JAX (jit, grad, vmap, scan, ...)"
-    torch = sys.modules.get("torch")
-    if torch is not None and _torch_traces(torch):
+    if "torch" in sys.modules and import_module("pathmix.doors.torch").is_traced():
         return "PyTorch (vmap, grad, make_fx, jit.trace, ...)"
     return None
 
 
-def _torch_traces(torch: Any) -> bool:
-    kinds = torch._C._TorchDispatchModeKey
-    modes = (torch._C._get_dispatch_mode(kind) for kind in (kinds.PROXY, kinds.FAKE))
-    transforms = torch._C._functorch.maybe_current_level() is not None
-    return transforms or torch.jit.is_tracing() or any(mode is not None for mode in modes)
-
-
 def _left_behind() -> bool:
     """Whether JAX is initialised but its threads are not there: a fork, before this module was loaded."""
-    if not backends_are_initialized() or not os.path.isdir("/proc/self/task"):
+    if not has_started() or not os.path.isdir("/proc/self/task"):
         return False
     return len(os.listdir("/proc/self/task")) <= threading.active_count()
 
 
 def _note_fork() -> None:
-    if backends_are_initialized():
+    if has_started():
         _jax_died.set()
 
 

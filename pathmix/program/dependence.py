@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from jax.extend import core as jex
+from pathmix.doors.jax import ClosedJaxpr, Jaxpr, Literal
 
 Sites = frozenset[int]
 NOTHING: Sites = frozenset()
 LOOPS_AND_BRANCHES = ("cond", "scan", "while")
 
 
-def dependence(jaxpr: jex.Jaxpr, sites: Sequence[Sites]) -> dict[Any, Sites]:
+def dependence(jaxpr: Jaxpr, sites: Sequence[Sites]) -> dict[Any, Sites]:
     """The sites behind every variable, given those behind the inputs."""
     depends: dict[Any, Sites] = dict(zip(jaxpr.invars, sites, strict=True))
     for eqn in jaxpr.eqns:
@@ -20,7 +20,7 @@ def dependence(jaxpr: jex.Jaxpr, sites: Sequence[Sites]) -> dict[Any, Sites]:
 
 
 def sites_of(depends: dict[Any, Sites], atom: Any) -> Sites:
-    return NOTHING if isinstance(atom, jex.Literal) else depends.get(atom, NOTHING)
+    return NOTHING if isinstance(atom, Literal) else depends.get(atom, NOTHING)
 
 
 def settled(body: Any, on: Sequence[Sites], consts: int, carried: int) -> list[Sites]:
@@ -36,7 +36,7 @@ def settled(body: Any, on: Sequence[Sites], consts: int, carried: int) -> list[S
 
 def callee(eqn: Any) -> Any:
     """The function that an operation calls with its own operands, if that is all it does."""
-    functions = [p for p in eqn.params.values() if isinstance(p, (jex.Jaxpr, jex.ClosedJaxpr))]
+    functions = [p for p in eqn.params.values() if isinstance(p, (Jaxpr, ClosedJaxpr))]
     if eqn.primitive.name in LOOPS_AND_BRANCHES or len(functions) != 1:
         return None
     jaxpr = opened(functions[0])
@@ -60,7 +60,7 @@ def _rank(atom: Any) -> int:
     return len(atom.aval.shape)
 
 
-def opened(function: Any) -> jex.Jaxpr:
+def opened(function: Any) -> Jaxpr:
     return getattr(function, "jaxpr", function)
 
 

@@ -4,54 +4,51 @@ Captured arrays (the data, above all) are arguments of whatever is compiled from
 graphs with the same structure share an executable.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cached_property
 from typing import Any
 
 import jax
-import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core as jex
-from jax.interpreters import partial_eval
 
+from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, evaluate, literal, nameless, pruned
 from pathmix.program.dependence import NOTHING, Sites, dependence, sites_of
+from pathmix.program.identity import identity
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    jaxpr: jex.Jaxpr  # takes the captured arrays first, then the inputs
+    jaxpr: Jaxpr  # takes the captured arrays first, then the inputs
     consts: tuple[jax.Array, ...]
 
     @staticmethod
-    def of(closed: jex.ClosedJaxpr) -> "Graph":
+    def of(closed: ClosedJaxpr) -> "Graph":
         """The graph of a trace. Numbers in the program become captured arrays too."""
         eqns, numbers = _lift_literals(closed.jaxpr)
         jaxpr = closed.jaxpr.replace(
             constvars=[],
             invars=[*closed.jaxpr.constvars, *numbers, *closed.jaxpr.invars],
             eqns=eqns,
-            debug_info=_nameless(closed.jaxpr),
+            debug_info=nameless(closed.jaxpr),
         )
         return Graph(jaxpr, tuple(jnp.asarray(const) for const in (*closed.consts, *numbers.values())))
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        return jax.core.eval_jaxpr(self.jaxpr, (), *consts, *inputs)
+        return evaluate(self.jaxpr, (), *consts, *inputs)
 
     @property
-    def inputs(self) -> list[jex.Var]:
+    def inputs(self) -> list[Var]:
         return self.jaxpr.invars[len(self.consts) :]
 
     def outputs(self, wanted: Sequence[int]) -> "Graph":
         """The part of the graph that some of the outputs need; takes the same inputs."""
         outvars = [self.jaxpr.outvars[index] for index in wanted]
-        part = self.jaxpr.replace(outvars=outvars, debug_info=_nameless(self.jaxpr))
+        part = self.jaxpr.replace(outvars=outvars, debug_info=nameless(self.jaxpr))
         keep = [False] * len(self.consts) + [True] * len(self.inputs)
-        pruned, used = partial_eval.dce_jaxpr(part, [True] * len(outvars), keep)
-        return Graph(pruned, tuple(c for c, u in zip(self.consts, used, strict=False) if u))
+        needed, used = pruned(part, keep)
+        return Graph(needed, tuple(c for c, u in zip(self.consts, used, strict=False) if u))
 
     def output_shape(self, index: int) -> tuple[int, ...]:
         return getattr(self.jaxpr.outvars[index].aval, "shape")
@@ -67,15 +64,7 @@ class Graph:
     @cached_property
     def structure(self) -> str:
         """Equal for graphs that differ only in the captured arrays."""
-        digest = hashlib.sha256(str(self.jaxpr).encode())
-        # The text leaves out the values of nested arrays, and what nested functions do.
-        for leaf in _parameters(self.jaxpr):
-            for item in leaf.consts if isinstance(leaf, jex.ClosedJaxpr) else [leaf]:
-                if isinstance(item, (np.ndarray, jax.Array)):
-                    digest.update(np.asarray(item).tobytes())
-                elif not isinstance(item, _TELLING):
-                    digest.update(str(id(item)).encode())  # alive as long as this graph
-        return digest.hexdigest()
+        return identity(self.jaxpr)
 
     @cached_property
     def footprint(self) -> int:
@@ -83,38 +72,36 @@ class Graph:
         return max((_bytes(var.aval) for var in _computed(self.jaxpr)), default=8)
 
 
-def apply(jaxpr: jex.Jaxpr, eqn: jex.JaxprEqn, operands: Sequence[Any]) -> list[Any]:
+def apply(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """The results of one equation of a jaxpr."""
-    given = [(v, x) for v, x in zip(eqn.invars, operands, strict=True) if not isinstance(v, jex.Literal)]
+    given = [(v, x) for v, x in zip(eqn.invars, operands, strict=True) if not isinstance(v, Literal)]
     alone = jaxpr.replace(
         constvars=[],
         invars=[variable for variable, _ in given],
         outvars=list(eqn.outvars),
         eqns=[eqn],
-        debug_info=_nameless(jaxpr),
+        debug_info=nameless(jaxpr),
     )
-    return jax.core.eval_jaxpr(alone, (), *(value for _, value in given))
+    return evaluate(alone, (), *(value for _, value in given))
 
 
-def _lift_literals(jaxpr: jex.Jaxpr) -> tuple[list[jex.JaxprEqn], dict[jex.Var, np.ndarray]]:
+def _lift_literals(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], dict[Var, np.ndarray]]:
     """Make every floating-point literal a variable: paths often differ only in numbers."""
     eqns, numbers = [], {}
     for eqn in jaxpr.eqns:
         operands = list(eqn.invars)
         for position, atom in enumerate(operands):
-            if isinstance(atom, jex.Literal) and np.issubdtype(_dtype(atom.aval), np.floating):
-                operands[position] = lifted = jex.Var(atom.aval)
-                numbers[lifted] = np.asarray(atom.val, _dtype(atom.aval))
+            if isinstance(atom, Literal) and np.issubdtype(_dtype(atom.aval), np.floating):
+                operands[position] = lifted = Var(atom.aval)
+                numbers[lifted] = np.asarray(literal(atom), _dtype(atom.aval))
         eqns.append(eqn.replace(invars=operands))
     return eqns, numbers
 
 
-_JAXPRS = (jex.Jaxpr, jex.ClosedJaxpr)
-# Parameters whose text says all there is to them.
-_TELLING = (int, float, complex, str, bytes, type(None), type, np.dtype, np.generic, Enum, *_JAXPRS)
+_JAXPRS = (Jaxpr, ClosedJaxpr)
 
 
-def _parameters(jaxpr: jex.Jaxpr) -> Iterator[Any]:
+def _parameters(jaxpr: Jaxpr) -> Iterator[Any]:
     """Every parameter of every equation, nested functions included."""
     for eqn in jaxpr.eqns:
         for leaf in jax.tree.leaves(eqn.params, is_leaf=lambda x: isinstance(x, _JAXPRS)):
@@ -123,20 +110,15 @@ def _parameters(jaxpr: jex.Jaxpr) -> Iterator[Any]:
                 yield from _parameters(_opened(leaf))
 
 
-def _opened(function: Any) -> jex.Jaxpr:
+def _opened(function: Any) -> Jaxpr:
     return getattr(function, "jaxpr", function)
 
 
-def _computed(jaxpr: jex.Jaxpr) -> Iterator[Any]:
+def _computed(jaxpr: Jaxpr) -> Iterator[Any]:
     nested = [_opened(leaf) for leaf in _parameters(jaxpr) if isinstance(leaf, _JAXPRS)]
     for part in (jaxpr, *nested):
         for eqn in part.eqns:
             yield from eqn.outvars
-
-
-def _nameless(jaxpr: jex.Jaxpr) -> Any:
-    """Debug information that fits any number of inputs and outputs."""
-    return jaxpr.debug_info.with_unknown_names()
 
 
 def _dtype(aval: Any) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core as jex
 
+from pathmix.doors.jax import ClosedJaxpr, Jaxpr, Literal, literal
 from pathmix.program.graph import Graph
 
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call")
@@ -93,17 +93,17 @@ def expressions(graph: Graph, pinned: Sequence[np.ndarray | None]) -> list[Expre
     return _open(graph.jaxpr, [], [*(_known(const) for const in graph.consts), *inputs])
 
 
-def _open(jaxpr: jex.Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expression]) -> list[Expression]:
+def _open(jaxpr: Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expression]) -> list[Expression]:
     scope: dict[Any, Expression] = dict(zip(jaxpr.constvars, consts, strict=True))
     scope.update(zip(jaxpr.invars, inputs, strict=True))
 
     def read(atom: Any) -> Expression:
-        return _known(atom.val) if isinstance(atom, jex.Literal) else scope[atom]
+        return _known(literal(atom)) if isinstance(atom, Literal) else scope[atom]
 
     for eqn in jaxpr.eqns:
         operands = tuple(read(atom) for atom in eqn.invars)
         inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-        if eqn.primitive.name in _CALLS and isinstance(inner, jex.ClosedJaxpr):
+        if eqn.primitive.name in _CALLS and isinstance(inner, ClosedJaxpr):
             results = _open(inner.jaxpr, [_known(const) for const in inner.consts], operands)
         else:
             results = [_operation(eqn, operands, index) for index in range(len(eqn.outvars))]

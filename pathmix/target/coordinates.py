@@ -16,6 +16,7 @@ from numpyro.distributions.transforms import IndependentTransform
 
 from pathmix.program.dependence import NOTHING, Sites
 from pathmix.program.graph import Graph
+from pathmix.program.identity import tree_identity
 from pathmix.program.slp import BijectionTemplate, Site, StraightLineProgram
 from pathmix.regions.region import Region
 from pathmix.target.boxes import Box, make_box
@@ -48,7 +49,8 @@ class Segment:
     def structure(self) -> tuple[Any, ...]:
         support = None if self.support is None else self.support.structure
         layout = (self.sites, self.elementwise, self.start, self.stop, self.shape)
-        return (*layout, str(self.treedef), self.computed, support)
+        bijection = None if self.treedef is None else tree_identity(self.treedef)
+        return (*layout, bijection, self.computed, support)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core as jex
 
+from pathmix.doors.jax import Jaxpr, Literal, Var, literal
 from pathmix.program.dependence import NOTHING, Sites, callee, dependence, opened, scanned, settled, sites_of
 from pathmix.program.graph import Graph, apply
 
@@ -38,7 +38,7 @@ def evaluate_marked(
 
 
 def _evaluate(
-    jaxpr: jex.Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], sites: Sequence[Sites]
+    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], sites: Sequence[Sites]
 ) -> tuple[list[Any], Marks]:
     depends = dependence(jaxpr, sites)
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -46,7 +46,7 @@ def _evaluate(
     marks: Marks = []
 
     def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, jex.Literal) else values[atom]
+        return literal(atom) if isinstance(atom, Literal) else values[atom]
 
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
@@ -162,7 +162,7 @@ def _switches(function: Any, sites: Sequence[Sites]) -> list[Sites]:
     return _sites_of_marks(lambda values: _function(function, values, sites)[1], opened(function).invars)
 
 
-def _sites_of_marks(marks_at: Callable[[Sequence[Any]], Marks], inputs: Sequence[jex.Var]) -> list[Sites]:
+def _sites_of_marks(marks_at: Callable[[Sequence[Any]], Marks], inputs: Sequence[Var]) -> list[Sites]:
     found: list[Sites] = []
 
     def trace(*values: Any) -> None:

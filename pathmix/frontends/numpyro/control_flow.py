@@ -6,8 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from numpyro.contrib.control_flow.scan import scan_wrapper
 
+from pathmix.doors.numpyro import is_scan
 from pathmix.frontends.numpyro.sites import is_latent, is_observation, unobserve
 from pathmix.program.wishes import Wishes
 
@@ -39,7 +39,7 @@ def follow_wishes(msg: Any, wishes: Wishes, given: Mapping[str, jax.Array], key:
 
 def _length(msg: Any) -> tuple[int, ...]:
     """The axis that a scan adds to its sites."""
-    if msg["fn"] is not scan_wrapper:
+    if not is_scan(msg):
         return ()
     _, _, xs, length, _ = msg["args"]
     return (jnp.shape(jax.tree.leaves(xs)[0])[0] if length is None else length,)

@@ -12,10 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from numpyro import distributions as dist
-from numpyro.primitives import Messenger
 
+from pathmix.doors.jax import Tracer, trace_of
+from pathmix.doors.numpyro import Messenger
 from pathmix.errors import PathmixError, ProgramError
 from pathmix.frontends.decisions import agree, as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn
@@ -97,14 +97,14 @@ class _Recorder(Messenger):
         self.drawing: Any = None  # the message of the site that its distribution is about to draw
 
     def begin(self, keys: SeedBatch, given: dict[str, Any]) -> None:
-        self.trace = getattr(keys[0], "_trace")
+        self.trace = trace_of(keys[0])
         self.keys = list(keys)
         self.given = given
 
     # The observer of decisions.
 
     def owns(self, tracer: Any) -> bool:
-        return tracer._trace is self.trace
+        return trace_of(tracer) is self.trace
 
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
         self.log.check_limits()
@@ -216,7 +216,7 @@ class _Recorder(Messenger):
     def _concrete(self, value: Any) -> np.ndarray:
         """The values of all seeds, along the first axis."""
         if isinstance(value, Tracer):
-            if value._trace is not self.trace:
+            if trace_of(value) is not self.trace:
                 raise ProgramError(
                     f"The program at {caller()} draws a site inside a function that JAX transforms "
                     "(jit, vmap, grad, scan, ...). Draw sites outside it, or use "

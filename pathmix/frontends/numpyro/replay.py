@@ -10,11 +10,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from numpyro import distributions as dist
 from numpyro.distributions import biject_to
-from numpyro.primitives import Messenger
 
+from pathmix.doors.jax import Tracer, trace_of
+from pathmix.doors.numpyro import Messenger
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.emptiness import is_empty
@@ -115,7 +115,7 @@ class _Replayer(Messenger):
     def begin(self, values: dict[str, Any], indices: tuple[Any, ...]) -> None:
         self.values = values
         self.indices = {plate.name: i for plate, i in zip(self.plates, indices, strict=True)}
-        self.trace = next((v._trace for v in values.values() if isinstance(v, Tracer)), None)
+        self.trace = next((trace_of(v) for v in values.values() if isinstance(v, Tracer)), None)
         self.log_prior: Any = jnp.zeros(())
         self.log_likelihood: Any = jnp.zeros(())
         self.following = Following(self.path)
@@ -139,7 +139,7 @@ class _Replayer(Messenger):
     # The observer of decisions.
 
     def owns(self, tracer: Any) -> bool:
-        return tracer._trace is self.trace
+        return trace_of(tracer) is self.trace
 
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
         decision = self.following.decide(kind)

@@ -1,19 +1,18 @@
 """Routes what Python asks of a traced value (`bool`, `int`, `float`, an index, `.item()`) to an observer.
 
 JAX refuses to turn a traced value into a Python value. While `routed(observer)` is active, in this
-thread of control only, the observer answers instead. The class attributes are put back on exit.
+thread of control only, the observer answers instead.
 """
 
 import operator
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
-from jax.core import Tracer
-from numpyro import primitives
 
+from pathmix.doors.jax import answered
+from pathmix.doors.numpyro import active_plates
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
 from pathmix.program.source import raised_at
@@ -29,27 +28,16 @@ class Observer(Protocol):
         ...
 
 
-_observer: ContextVar[Observer | None] = ContextVar("pathmix_observer", default=None)
-_MISSING = object()
-
-
-@contextmanager
-def routed(observer: Observer) -> Iterator[None]:
+def routed(observer: Observer) -> AbstractContextManager[None]:
     """Let `observer` answer for every tracer that it owns."""
-    tracer_class = Tracer
-    saved = {name: tracer_class.__dict__.get(name, _MISSING) for name in _ROUTES}
-    token = _observer.set(observer)
-    try:
-        for name, answer in _ROUTES.items():
-            setattr(tracer_class, name, _route(answer, saved[name], name))
-        yield
-    finally:
-        for name, original in saved.items():
-            if original is _MISSING:
-                delattr(tracer_class, name)
-            else:
-                setattr(tracer_class, name, original)
-        _observer.reset(token)
+
+    def route(answer: Callable[..., Any]) -> Callable[..., Any]:
+        def method(tracer: Any, *args: Any, **kwargs: Any) -> Any:
+            return answer(observer, tracer, *args, **kwargs) if observer.owns(tracer) else NotImplemented
+
+        return method
+
+    return answered({name: route(answer) for name, answer in _ROUTES.items()})
 
 
 def note_tracers(error: Exception) -> None:
@@ -62,23 +50,9 @@ def note_tracers(error: Exception) -> None:
         )
 
 
-def _route(answer: Callable[..., Any], original: Any, name: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        observer = _observer.get()
-        if observer is not None and observer.owns(self):
-            return answer(observer, self, *args, **kwargs)
-        if original is _MISSING:
-            return getattr(self.aval, name).fun(self, *args, **kwargs)
-        return original(self, *args, **kwargs)
-
-    method.__name__ = name
-    return method
-
-
 def _scalar(tracer: Any, what: str) -> Any:
     if tracer.size != 1:
-        plates = [handler.name for handler in primitives._PYRO_STACK if isinstance(handler, primitives.plate)]
-        raise vector_decision(what, tracer.shape, plates, "a loop, without a plate")
+        raise vector_decision(what, tracer.shape, active_plates(), "a loop, without a plate")
     return tracer
 
 

@@ -5,9 +5,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from numpyro import distributions as dist
 
+from pathmix.doors.jax import Tracer
+from pathmix.doors.numpyro import in_control_flow
 from pathmix.program.wishes import SIMULATED, observed_batch
 
 _FIXED = "_pathmix_fixed"
@@ -35,12 +36,12 @@ def is_discrete(msg: Any) -> bool:
 
 def in_plate(msg: Any) -> bool:
     """Whether a site belongs to the elements of a plate. A scan is none: its steps depend on each other."""
-    return bool(msg["cond_indep_stack"]) and not msg.get("_control_flow_done")
+    return bool(msg["cond_indep_stack"]) and not in_control_flow(msg)
 
 
 def marks_fixed(msg: Any) -> None:
     """A value that the program's own handlers put in place is not inferred, but has its density."""
-    if msg["value"] is not None and not msg["is_observed"] and not msg.get("_control_flow_done"):
+    if msg["value"] is not None and not msg["is_observed"] and not in_control_flow(msg):
         msg["infer"] = {**msg["infer"], _FIXED: True}
 
 

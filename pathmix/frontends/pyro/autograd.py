@@ -4,37 +4,17 @@ They are traced through what their forward pass does; JAX differentiates that. T
 densities use for its derivative is written out.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
 
 import torch
-from pyro.ops.special import _SafeLog
-from torch._C._functorch import maybe_current_level
-from torch.autograd.function import Function, FunctionCtx
 
-_apply: Any = Function.__dict__["apply"]
+from pathmix.doors.pyro import SafeLog
+from pathmix.doors.torch import through_forward_passes
 
 
-@contextmanager
-def traced_functions() -> Iterator[None]:
+def traced_functions() -> AbstractContextManager[None]:
     """Inside `functionalize`, applying such a function runs its forward pass. Other code is unharmed."""
-    functions: Any = Function
-    functions.apply = classmethod(_forward)
-    try:
-        yield
-    finally:
-        functions.apply = _apply
-
-
-def _forward(function: Any, *arguments: Any, **options: Any) -> Any:
-    if maybe_current_level() is None:
-        return _apply.__get__(None, function)(*arguments, **options)
-    if function is _SafeLog:
-        return _safe_log(*arguments)
-    if function.setup_context is not Function.setup_context:
-        return function.forward(*arguments, **options)
-    return function.forward(FunctionCtx(), *arguments, **options)
+    return through_forward_passes({SafeLog: _safe_log})
 
 
 def _safe_log(x: torch.Tensor) -> torch.Tensor:

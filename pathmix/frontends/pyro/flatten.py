@@ -10,22 +10,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._C._functorch import _wrap_functional_tensor, is_functorch_wrapped_tensor, maybe_current_level
-from torch._guards import TracingContext, tracing
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functionalize
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.proxy_tensor import (
-    disable_proxy_modes_tracing,
-    get_proxy_mode,
-    get_proxy_slot,
-    make_fx,
-)
 from torch.fx.node import map_arg
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map_only
 
+from pathmix.doors.torch import (
+    FakeTensorMode,
+    TorchDispatchMode,
+    TracingContext,
+    functional,
+    functorch_level,
+    is_functional,
+    looked_at,
+    make_fx,
+    schema_of,
+    tracing,
+    tree_map_only,
+    untraced,
+    without_torch_function,
+)
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.pyro.autograd import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
@@ -58,13 +62,11 @@ class _Looks(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func not in _LOOKS:
             options = {n: None if n == "generator" else option for n, option in (kwargs or {}).items()}
-            with torch._C.DisableTorchFunction():  # what the program called has been through it
+            with without_torch_function():  # what the program called has been through it
                 return func(*args, **options)
-        with disable_proxy_modes_tracing():
+        with untraced():
             value = func(*args)
-        mode: Any = get_proxy_mode()
-        slots: list[Any] = [get_proxy_slot(tensor, mode.tracer, default=None) for tensor in args]
-        self.seen += [(slot.proxy.node, caller()) for slot in slots if slot is not None]
+        self.seen += [(node, caller()) for node in looked_at(args)]
         return value
 
 
@@ -76,29 +78,29 @@ class _Captured(TorchFunctionMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.level: Any = maybe_current_level()  # that of `functionalize`; the program may add more
+        self.level: Any = functorch_level()  # that of `functionalize`; the program may add more
         self.known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by id, kept alive
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if maybe_current_level() is None:  # below `functionalize`, where its tensors must not come
+        if functorch_level() is None:  # below `functionalize`, where its tensors must not come
             return func(*args, **(kwargs or {}))
         if func is torch.Tensor.tolist:
             return _numbers(args[0])
-        functional = tree_map_only(torch.Tensor, self._functional, (args, kwargs or {}))
+        positional, named = tree_map_only(torch.Tensor, self._functional, (args, kwargs or {}))
         if getattr(func, "__name__", None) == "__get__":
             plain = func(*args)
             if not isinstance(plain, torch.Tensor):  # requires_grad and the like, which wrapping changes
                 return plain
-        result = func(*functional[0], **functional[1])
+        result = func(*positional, **named)
         if torch.is_grad_enabled():
             return result
         return tree_map_only(torch.Tensor, torch.Tensor.detach, result)  # as torch.no_grad() means it
 
     def _functional(self, tensor: torch.Tensor) -> torch.Tensor:
-        if is_functorch_wrapped_tensor(tensor):
+        if is_functional(tensor):
             return tensor
         if id(tensor) not in self.known:
-            self.known[id(tensor)] = tensor, _wrap_functional_tensor(tensor, self.level)
+            self.known[id(tensor)] = tensor, functional(tensor, self.level)
         return self.known[id(tensor)][1]
 
 
@@ -129,7 +131,7 @@ def _operations(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) ->
 
 
 def _writes(node: Node) -> bool:
-    schema = getattr(node.target, "_schema", None)
+    schema = schema_of(node.target)
     return schema is not None and schema.is_mutable
 
 

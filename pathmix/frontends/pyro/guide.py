@@ -7,9 +7,8 @@ import numpy as np
 import pyro
 import torch
 from pyro import distributions as dist
-from pyro.poutine.messenger import Messenger
-from pyro.poutine.util import site_is_subsample
 
+from pathmix.doors.pyro import Messenger, site_is_subsample
 from pathmix.errors import ValueLookupError
 from pathmix.frontends.pyro.sites import is_latent, is_observation, marks_fixed
 from pathmix.program.program import JointDraw

@@ -6,18 +6,14 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from pyro.poutine.indep_messenger import IndepMessenger
-from pyro.poutine.runtime import _PYRO_STACK
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
+from pathmix.doors.pyro import active_plates
+from pathmix.doors.torch import asks_for_validity, tree_leaves
 from pathmix.frontends.pyro import indices
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
-
-# Only the validation of distributions asks this; those made outside our scope may still do it.
-_VALID = getattr(torch, "_is_all_true")
 
 
 class Observer(Protocol):
@@ -40,7 +36,7 @@ class Lookups(TorchFunctionMode):
         self.computed_indices = computed_indices  # stay tensors
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is _VALID:
+        if func is asks_for_validity:
             return True
         answer = None if self.is_paused else _ANSWERS.get(func)
         if answer is not None:
@@ -101,8 +97,7 @@ def _is_integral(tensor: Tensor) -> bool:
 
 def _scalar(tensor: Tensor, what: str) -> Tensor:
     if tensor.numel() != 1:
-        plates = [handler.name for handler in _PYRO_STACK if isinstance(handler, IndepMessenger)]
-        raise vector_decision(what, tensor.shape, plates, "a sequential plate, or in any loop")
+        raise vector_decision(what, tensor.shape, active_plates(), "a sequential plate, or in any loop")
     return tensor
 
 

@@ -12,10 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 from pyro import distributions as dist
-from pyro.poutine.messenger import Messenger
-from pyro.poutine.util import site_is_subsample
-from torch._C._functorch import maybe_current_level
 
+from pathmix.doors.pyro import Messenger, site_is_subsample
+from pathmix.doors.torch import functorch_level
 from pathmix.errors import (
     InvalidParameterError,
     PathmixError,
@@ -122,7 +121,7 @@ class _Recorder(Messenger):
     def _sample(self, msg: Any) -> None:
         self.log.add(msg["name"], is_random="tensor(" in msg["name"])
         self.log.check_limits()
-        if maybe_current_level() is not None:
+        if functorch_level() is not None:
             raise ProgramError(
                 f"The program draws the site {msg['name']!r} at {caller()} inside a function that PyTorch "
                 "transforms (vmap, grad, ...). Draw sites outside it, or in a pyro.plate."

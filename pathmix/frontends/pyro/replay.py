@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from pyro import distributions as dist
 from pyro.distributions.util import scale_and_mask
-from pyro.poutine.messenger import Messenger
-from pyro.poutine.util import site_is_subsample
 
+from pathmix.doors.pyro import Messenger, site_is_subsample
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following

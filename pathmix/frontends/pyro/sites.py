@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 from pyro import distributions as dist
-from pyro.poutine.util import site_is_factor, site_is_subsample
+
+from pathmix.doors.pyro import site_is_factor, site_is_subsample
 
 _FIXED = "_pathmix_fixed"
 _WRAPPERS = (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from pathmix.doors.torch import core_decompositions, schema_of
 from pathmix.frontends.pyro.lowering import (
     creation,
     elementwise,
@@ -38,13 +39,11 @@ _ALSO = [aten.dist, aten.hardtanh]
 @cache  # collecting them takes a while
 def decompositions() -> dict[Any, Lowering]:
     """PyTorch's own ways to write operations in terms of simpler ones, for those not in the table."""
-    from torch._decomp import core_aten_decompositions, get_decompositions
-
-    rules = {**dict(core_aten_decompositions().items()), **get_decompositions(_ALSO)}
+    rules = core_decompositions(_ALSO)
     return {op: rule for op, rule in rules.items() if op not in TABLE and _takes_tensors(op)}
 
 
 def _takes_tensors(operation: Any) -> bool:
     """Others give constants, which PyTorch computes: it cannot run its own rule for `eye(300)`."""
-    schema = getattr(operation, "_schema", None)
+    schema = schema_of(operation)
     return schema is None or any("Tensor" in str(argument.type) for argument in schema.arguments)

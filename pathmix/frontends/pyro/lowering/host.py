@@ -1,9 +1,4 @@
-"""Call a Python function from inside a compiled program.
-
-`jax.pure_callback` does not serve: it puts the arguments on a device from within the runtime's own
-threads, and these then wait for each other when several programs run at once; and since 64-bit numbers
-are switched on for the engine's threads only, it rounds them in the runtime's.
-"""
+"""Call a Python function from inside a compiled program."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,10 +6,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import ShapedArray
 from jax.custom_batching import sequential_vmap
-from jax.extend.core import Primitive
-from jax.interpreters import mlir
+
+from pathmix.doors.jax import ShapedArray, called_on_the_host
 
 ArrayType = jax.ShapeDtypeStruct
 Host = Callable[..., Sequence[np.ndarray]]
@@ -25,7 +19,7 @@ def call_host(function: Host, shapes: Sequence[ArrayType], *arrays: Any) -> list
 
     @sequential_vmap
     def call(*arrays: Any) -> list[Any]:
-        words = _call.bind(*arrays, function=function, shapes=tuple(shapes))
+        words = _call(*arrays, function=function, shapes=tuple(shapes))
         return [_joined(word, shape) for word, shape in zip(words, shapes, strict=True)]
 
     return call(*arrays)
@@ -51,25 +45,12 @@ def _joined(words: Any, shape: ArrayType) -> Any:
     return jax.lax.bitcast_convert_type(words, shape.dtype) if _is_wide(shape) else words
 
 
-def _lowered(ctx: Any, *operands: Any, function: Host, shapes: tuple[ArrayType, ...]) -> Any:
-    def call(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(map(_split, function(*arrays), shapes))
-
-    results, _, _ = mlir.emit_python_callback(
-        ctx,
-        call,
-        None,
-        list(operands),
-        ctx.avals_in,
-        ctx.avals_out,
-        has_side_effect=False,
-        returns_token=False,
-    )
-    return results
+def _host(function: Host, shapes: tuple[ArrayType, ...]) -> Callable[..., Any]:
+    return lambda *arrays: tuple(map(_split, function(*arrays), shapes))
 
 
-_call = Primitive("pathmix_call_host")
-_call.multiple_results = True
-_call.def_abstract_eval(lambda *_, shapes, **__: [_in_words(shape) for shape in shapes])
-_call.def_impl(lambda *arrays, **options: jax.jit(lambda *a: _call.bind(*a, **options))(*arrays))
-mlir.register_lowering(_call, _lowered)
+def _avals(shapes: tuple[ArrayType, ...], **_: Any) -> list[ShapedArray]:
+    return [_in_words(shape) for shape in shapes]
+
+
+_call = called_on_the_host("pathmix_call_host", _avals, _host)

@@ -1,0 +1,144 @@
+"""JAX beyond its public interface."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import jax
+import jax.core
+import numpy as np
+from jax._src.core import trace_state_clean
+from jax._src.xla_bridge import backends_are_initialized
+from jax.core import ShapedArray, Tracer
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
+from jax.interpreters import mlir, partial_eval
+
+__all__ = [
+    "ClosedJaxpr",
+    "Jaxpr",
+    "JaxprEqn",
+    "Literal",
+    "Primitive",
+    "ShapedArray",
+    "Tracer",
+    "Var",
+    "answered",
+    "called_on_the_host",
+    "evaluate",
+    "has_started",
+    "is_transforming",
+    "literal",
+    "nameless",
+    "pruned",
+    "trace_of",
+]
+
+_MISSING = object()
+
+
+def is_transforming() -> bool:
+    """Whether the present call is made inside jit, grad, vmap, ...: nothing public tells without a tracer."""
+    return not trace_state_clean()
+
+
+def has_started() -> bool:
+    """Whether JAX's threads run. Asking it for its devices would start them."""
+    return backends_are_initialized()
+
+
+def trace_of(tracer: Any) -> Any:
+    """The trace that a tracer belongs to: an observer answers for those of its own run only."""
+    return tracer._trace
+
+
+def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], *inputs: Any) -> list[Any]:
+    """The outputs of a jaxpr. There is no public way back from a jaxpr to a function."""
+    return jax.core.eval_jaxpr(jaxpr, consts, *inputs)
+
+
+def pruned(jaxpr: Jaxpr, keep_inputs: Sequence[bool]) -> tuple[Jaxpr, list[bool]]:
+    """A jaxpr without what its outputs do not need, and which inputs are left."""
+    found, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), list(keep_inputs))
+    return found, list(used)
+
+
+def literal(atom: Literal) -> Any:
+    """The number that a jaxpr has in the place of a variable."""
+    return atom.val
+
+
+def nameless(jaxpr: Jaxpr) -> Any:
+    """Debug information that fits any number of inputs and outputs: a jaxpr cannot be rebuilt without."""
+    return jaxpr.debug_info.with_unknown_names()
+
+
+# Who answers, in this thread of control: other threads of the user's keep JAX's own methods.
+_answers: ContextVar[Mapping[str, Callable[..., Any]] | None] = ContextVar("pathmix_answers", default=None)
+
+
+@contextmanager
+def answered(answers: Mapping[str, Callable[..., Any]]) -> Iterator[None]:
+    """Inside, methods of tracers (`__bool__`, `item`, ...) are these functions, or JAX's where they give
+    `NotImplemented`. JAX refuses to make a Python value of a tracer, and has no hook for it."""
+    saved = {name: Tracer.__dict__.get(name, _MISSING) for name in answers}
+    token = _answers.set(answers)
+    try:
+        for name, original in saved.items():
+            setattr(Tracer, name, _method(name, original))
+        yield
+    finally:
+        for name, original in saved.items():
+            if original is _MISSING:
+                delattr(Tracer, name)
+            else:
+                setattr(Tracer, name, original)
+        _answers.reset(token)
+
+
+def _method(name: str, original: Any) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        answer = (_answers.get() or {}).get(name)
+        result = NotImplemented if answer is None else answer(self, *args, **kwargs)
+        if result is not NotImplemented:
+            return result
+        if original is _MISSING:  # JAX finds it by the kind of array
+            return getattr(self.aval, name).fun(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def called_on_the_host(
+    name: str, avals: Callable[..., Sequence[ShapedArray]], host: Callable[..., Callable[..., Any]]
+) -> Callable[..., Any]:
+    """A primitive that calls Python from compiled code; `host` makes the function from its parameters.
+
+    `jax.pure_callback` puts the arguments on a device from within the runtime's own threads, and these then
+    wait for each other when several programs run at once; and since 64-bit numbers are switched on for the
+    engine's threads only, it rounds them in the runtime's.
+    """
+    primitive = Primitive(name)
+    primitive.multiple_results = True
+
+    def lowered(ctx: Any, *operands: Any, **params: Any) -> Any:
+        results, _, _ = mlir.emit_python_callback(
+            ctx,
+            host(**params),
+            None,
+            list(operands),
+            ctx.avals_in,
+            ctx.avals_out,
+            has_side_effect=False,
+            returns_token=False,
+        )
+        return results
+
+    def on_arrays(*arrays: np.ndarray, **params: Any) -> Any:
+        return jax.jit(lambda *inside: primitive.bind(*inside, **params))(*arrays)
+
+    primitive.def_abstract_eval(lambda *_, **params: list(avals(**params)))
+    primitive.def_impl(on_arrays)
+    mlir.register_lowering(primitive, lowered)
+    return primitive.bind

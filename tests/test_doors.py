@@ -1,0 +1,240 @@
+"""Each use of a library beyond its public interface still does what we use it for; a failure names it."""
+
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pyro_dist
+import pytest
+import torch
+from numpyro.contrib.control_flow import scan
+from torch.func import functionalize, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from pathmix.doors import jax as of_jax
+from pathmix.doors import numpyro as of_numpyro
+from pathmix.doors import pyro as of_pyro
+from pathmix.doors import torch as of_torch
+
+
+def elsewhere(task):
+    """What a task gives in another thread."""
+    results = []
+    thread = threading.Thread(target=lambda: results.append(task()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def test_jax_tells_whether_it_transforms():
+    seen = []
+    jax.jit(lambda x: seen.append(of_jax.is_transforming()) or x)(1.0)
+    assert seen == [True] and not of_jax.is_transforming()
+    assert of_jax.has_started()
+
+
+def test_tracers_know_their_trace():
+    def outer(x):
+        def inner(y):
+            assert of_jax.trace_of(y) is not of_jax.trace_of(x)
+            return y
+
+        assert isinstance(x, of_jax.Tracer) and of_jax.trace_of(x) is of_jax.trace_of(2 * x)
+        jax.vmap(inner)(jnp.ones(2))
+        return x
+
+    jax.vmap(outer)(jnp.ones(3))
+
+
+def test_jaxprs_are_evaluated_pruned_and_rebuilt():
+    closed = jax.make_jaxpr(lambda x, y: (x * 3.0, jnp.sin(y)))(1.0, 2.0)
+    jaxpr = closed.jaxpr.replace(outvars=closed.jaxpr.outvars[:1], debug_info=of_jax.nameless(closed.jaxpr))
+    found, used = of_jax.pruned(jaxpr, [False, True])
+    assert used == [True, True] and len(found.eqns) == 1
+    assert of_jax.evaluate(found, closed.consts, 2.0, 0.0) == [6.0]
+    (number,) = (atom for atom in found.eqns[0].invars if isinstance(atom, of_jax.Literal))
+    assert of_jax.literal(number) == 3.0
+
+
+def test_tracers_are_answered_for_in_one_thread_only():
+    def asked(x):
+        with of_jax.answered({"__bool__": lambda _: True, "item": lambda _: NotImplemented}):
+            assert bool(x > 0)
+            with pytest.raises(jax.errors.ConcretizationTypeError):
+                x.item()
+            assert elsewhere(refuses)
+        return x
+
+    def refuses():
+        try:
+            jax.jit(lambda x: 1 if x > 0 else 2)(1.0)
+        except jax.errors.TracerBoolConversionError:
+            return True
+        return False
+
+    jax.vmap(asked)(jnp.ones(3))
+    assert refuses()
+
+
+def test_python_is_called_from_compiled_code():
+    bind = of_jax.called_on_the_host(
+        "doubled_in_a_test",
+        lambda **_: [of_jax.ShapedArray((2,), jnp.float32)],
+        lambda factor: lambda x: (factor * x,),
+    )
+    (result,) = jax.jit(lambda x: bind(x, factor=2))(jnp.ones(2, jnp.float32))
+    np.testing.assert_array_equal(result, [2, 2])
+
+
+class Seen(of_numpyro.Messenger):
+    messages = ()
+
+    def __enter__(self):
+        super().__enter__()
+        return self
+
+    def process_message(self, msg):
+        self.messages = (*self.messages, msg)
+
+
+def test_numpyro_messages_have_what_is_read():
+    with numpyro.handlers.seed(rng_seed=0), Seen() as seen, numpyro.plate("rows", 3):
+        numpyro.sample("x", dist.Normal(0, 1))
+        assert of_numpyro.active_plates() == ["rows"]
+        assert seen in of_numpyro.handlers()
+    message = next(msg for msg in seen.messages if msg["name"] == "x")
+    assert set(of_numpyro.MESSAGE) <= set(message)
+    assert [frame.name for frame in message["cond_indep_stack"]] == ["rows"]
+    assert not of_numpyro.in_control_flow(message)
+
+
+def test_numpyro_scans_are_told_from_other_control_flow():
+    def step(carry, _):
+        return numpyro.sample("x", dist.Normal(carry, 1)), None
+
+    with numpyro.handlers.seed(rng_seed=0), Seen() as seen:
+        scan(step, 0.0, jnp.arange(3))
+    kinds = {msg["type"]: msg for msg in seen.messages}
+    assert of_numpyro.is_scan(kinds["control_flow"])
+    assert of_numpyro.in_control_flow(kinds["sample"])
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_numpyro_validation_is_left_as_it_was(given):
+    before = dist.Distribution._validate_args
+    try:
+        dist.Distribution.set_default_validate_args(given)
+        with of_numpyro.unvalidated():
+            dist.Normal(0, -1)
+        assert dist.Distribution._validate_args is given
+    finally:
+        dist.Distribution.set_default_validate_args(before)
+
+
+@pytest.mark.parametrize("door", [of_numpyro, of_pyro])
+def test_statements_are_seen(door):
+    names = []
+    with door.watch(names.append):
+        if door is of_pyro:
+            pyro.sample("x", pyro_dist.Normal(0.0, 1.0))
+        else:
+            numpyro.sample("x", dist.Normal(0, 1), rng_key=jax.random.key(0))
+    assert names == ["x"]
+
+
+def test_pyro_messages_have_what_is_read():
+    class Watcher(of_pyro.Messenger):
+        def _pyro_sample(self, msg):
+            messages[msg["name"]] = dict(msg)
+
+    messages = {}
+    with Watcher(), pyro.plate("rows", 4, subsample_size=2):
+        pyro.sample("x", pyro_dist.Normal(0.0, 1.0))
+        pyro.factor("f", torch.zeros(()))
+        assert of_pyro.active_plates() == ["rows"]
+    assert set(of_pyro.MESSAGE) <= set(messages["x"])
+    assert [frame.name for frame in messages["x"]["cond_indep_stack"]] == ["rows"]
+    assert [name for name, msg in messages.items() if of_pyro.site_is_subsample(msg)] == ["rows"]
+    assert [name for name, msg in messages.items() if of_pyro.site_is_factor(msg)] == ["f"]
+
+
+def test_pyro_plates_take_the_chosen_rows_in_one_thread_only():
+    def rows():
+        with pyro.plate("rows", 4, subsample_size=2) as chosen:
+            return chosen
+
+    with of_pyro.subsampling(lambda name, size, part: torch.tensor([3, 1]) if name == "rows" else None):
+        assert rows().tolist() == [3, 1]
+        pyro.set_rng_seed(0)
+        assert any(elsewhere(rows).tolist() != [3, 1] for _ in range(8))
+    with of_pyro.subsampling(lambda *_: None):
+        assert rows().tolist() == [0, 1, 2, 3]
+
+
+def test_torch_tells_whether_it_traces():
+    seen = []
+
+    def look(x):
+        seen.append((of_torch.is_traced(), of_torch.functorch_level() is not None))
+        return x + 1
+
+    vmap(look)(torch.ones(2))
+    make_fx(look)(torch.ones(2))
+    assert seen[0] == (True, True) and seen[1][0] and not of_torch.is_traced()
+
+
+def test_torch_follows_writes_into_wrapped_tensors():
+    data = torch.zeros(2)
+
+    def write(x):
+        wrapped = of_torch.functional(data, of_torch.functorch_level())
+        assert of_torch.is_functional(wrapped) and not of_torch.is_functional(data)
+        wrapped += x
+        return wrapped.clone()
+
+    np.testing.assert_array_equal(functionalize(write)(torch.ones(2)), [1, 1])
+    np.testing.assert_array_equal(data, [0, 0])
+
+
+def test_torch_nodes_that_are_looked_at_are_known():
+    nodes = []
+
+    outside = torch.ones(2)
+
+    def look(x):
+        y = x * 2
+        nodes.extend(of_torch.looked_at([y, outside]))
+        return y
+
+    make_fx(look)(torch.ones(2))
+    assert [node.target for node in nodes] == [torch.ops.aten.mul.Tensor]
+    assert of_torch.schema_of(torch.ops.aten.add_.Tensor).is_mutable
+    assert not of_torch.schema_of(torch.ops.aten.add.Tensor).is_mutable
+
+
+def test_torch_has_rules_to_write_operations_in_simpler_ones():
+    rules = of_torch.core_decompositions([torch.ops.aten.hardtanh])
+    assert torch.ops.aten.hardtanh.default in rules and len(rules) > 100
+
+
+def test_torch_functions_run_their_forward_pass_in_one_thread_only():
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 5
+
+    x = torch.tensor(3.0, requires_grad=True)
+    with of_torch.through_forward_passes({of_pyro.SafeLog: lambda x: x - 1}):
+        assert functionalize(Own.apply)(torch.tensor(3.0)) == 6
+        assert functionalize(of_pyro.SafeLog.apply)(torch.tensor(3.0)) == 2
+        assert torch.autograd.grad(Own.apply(x), x)[0] == 5
+        assert elsewhere(lambda: torch.autograd.grad(Own.apply(x), x)[0]) == 5
+    assert torch.autograd.grad(Own.apply(x), x)[0] == 5
