@@ -1,7 +1,7 @@
 """Bayesian inference on programs whose structure is random."""
 
-from pathmix.allocation import SuccessiveHalving, Uniform
-from pathmix.discovery import PriorDiscovery
+from pathmix.allocation import Allocation, SuccessiveHalving, Uniform
+from pathmix.discovery import Discovery, PriorDiscovery
 from pathmix.errors import PathmixError, PathmixWarning, ProgramError
 from pathmix.guides import FullRank, Guide, LowRank, MeanField
 from pathmix.methods.dcc import DCC, NUTS, RandomWalk
@@ -17,6 +17,8 @@ __all__ = [
     "DCC",
     "NUTS",
     "SDVI",
+    "Allocation",
+    "Discovery",
     "Draws",
     "FittedPath",
     "FullRank",

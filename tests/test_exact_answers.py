@@ -29,7 +29,7 @@ def test_two_branches():
     for label, weight in weights.items():
         assert posterior.weights[label] == pytest.approx(weight, abs=0.01)
     assert posterior.elbo == pytest.approx(exact.logsumexp(list(truth.values())), abs=0.05)
-    assert all(path.acceptance == 1 and path.region == "box" for path in posterior.paths)
+    assert all(path.acceptance == 1 and path.region.kind == "box" for path in posterior.paths)
 
 
 def test_ten_branches():
@@ -58,7 +58,7 @@ def test_ten_branches_the_papers_way():
     (last,) = (path for path in posterior.paths if not path.path.decisions[-1].value)
     assert last.weight == pytest.approx(truth[9], abs=0.05)
     for path in posterior.paths:
-        assert path.region == "general" and path.gradient == "score"
+        assert path.region.kind == "general" and path.gradient == "score"
         assert path.acceptance > 0.9 or path.weight < 0.01
 
 
@@ -68,7 +68,7 @@ def test_branch_on_a_sum():
     weights = dict(zip(truth, exact.softmax(list(truth.values())), strict=True))
     for path in posterior.paths:
         name = path.addresses[-1]
-        assert path.region == "general" and path.gradient == "truncated"
+        assert path.region.kind == "general" and path.gradient == "truncated"
         assert path.weight == pytest.approx(weights[name], abs=0.02)
         assert truth[name] - 0.15 < path.elbo < truth[name] + 0.05
         assert path.acceptance > 0.6

@@ -191,7 +191,7 @@ def check_region(function, columns, draws, dtype=np.float64):
     region = read_region(slp, mine)
     if region.kind == "general":
         return "live"
-    box = [[region.boxes[site.name][0]] if site.name in region.boxes else [] for site in slp.sites]
+    box = [[region.bounds[site.name][0]] if site.name in region.bounds else [] for site in slp.sites]
     spread = max(np.subtract(*np.percentile(column, [75, 25])) for column in mine.values())
     inside, doubtful = expected(box, columns, spread)
     found = evaluate(function, *columns) == wanted

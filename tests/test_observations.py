@@ -144,7 +144,7 @@ def test_a_support_that_depends_on_a_latent_site_bounds_it(in_pyro, data):
     )
     posterior = exact.fit(uniform_below(in_pyro), tools(in_pyro)[2](data), budget=4_000, discovery=FEW)
     (path,) = posterior.paths
-    assert path.region == "box" and path.gradient == "reparam" and path.acceptance == 1.0
+    assert path.region.kind == "box" and path.gradient == "reparam" and path.acceptance == 1.0
     assert path.label == "always"
     assert log_z - 0.1 < path.elbo < log_z + 0.02
     assert posterior.sample(0, 1_000)["top"].min() >= 5
@@ -168,7 +168,7 @@ def test_supports_that_no_box_describes_truncate_the_guide(in_pyro):
     log_z = np.log(np.sum(stats.norm.pdf(lows) * np.interp(5 - lows, widths, beyond)) * (lows[1] - lows[0]))
     posterior = exact.fit(model, as_array([1.0, 5.0, 3.0]), budget=8_000, discovery=FEW)
     (path,) = posterior.paths
-    assert path.region == "general" and path.gradient == "truncated"
+    assert path.region.kind == "general" and path.gradient == "truncated"
     assert log_z - 0.3 < path.elbo < log_z + 0.05
     drawn = posterior.sample(0, 500)
     assert np.all(drawn["low"] <= 1) and np.all(drawn["low"] + drawn["width"] >= 5)

@@ -98,7 +98,7 @@ def test_the_pedestrian_walks_home():
     posterior = exact.fit(programs.pedestrian, 1.1, budget=60_000)
     best = posterior.paths[:3]
     assert {path.addresses for path in best} >= {("start", "step_0", "step_1")}
-    assert all(path.region == "general" for path in best)
+    assert all(path.region.kind == "general" for path in best)
     draws = posterior.sample(0, 500)
     steps = np.ma.stack([draws[f"step_{i}"] for i in range(3)])
     walked = np.abs(steps).sum(axis=0)
@@ -112,7 +112,7 @@ def test_a_poisson_mixture_finds_its_clusters():
     posterior = exact.fit(programs.poisson_mixture, y, budget=80_000)
     best = posterior.paths[0]
     assert best.label == "num_clusters=1" and best.weight > 0.95  # the site is the number less one
-    assert best.region == "free" and best.gradient == "reparam"
+    assert best.region.kind == "free" and best.gradient == "reparam"
     means = sorted(float(posterior.sample(0, 500)[f"mu_{k}"].mean()) for k in range(2))
     np.testing.assert_allclose(means, [-3, 2], atol=0.1)
     # One cluster is conjugate.

@@ -92,8 +92,8 @@ def test_conditions_on_every_element_bound_each(name):
     ask, (lower, upper) = ONE_SIDED[name]
     found = regions(ask, VECTOR)
     (region,) = (region for region, path in found if path.slp.path.decisions[0].value == (name != "none"))
-    assert region.kind == "box" and sorted(region.boxes["x"]) == [0, 1, 2]
-    for interval in region.boxes["x"].values():
+    assert region.kind == "box" and sorted(region.bounds["x"]) == [0, 1, 2]
+    for interval in region.bounds["x"].values():
         np.testing.assert_allclose((interval.lower, interval.upper), (lower, upper), rtol=1e-12)
     assert {region.kind for region, _ in found} == {"box", "general"}
 
@@ -105,7 +105,7 @@ def test_boxes_hold_exactly_the_draws_of_their_path(name):
     for region, path in found:
         assert region.kind in ("box", "free")
         inside = np.ones(len(everything), bool)
-        for position, interval in region.boxes.get("x", {}).items():
+        for position, interval in region.bounds.get("x", {}).items():
             column = everything.reshape(len(everything), -1)[:, position]
             inside &= np.array([value in interval for value in column])
         mine = np.isin(everything, path.draws["x"])
@@ -141,7 +141,7 @@ def test_boxes_can_be_switched_off():
     found = regions(lambda x: bool(x < 1), NORMAL)
     for _, path in found:
         region = read_region(path.slp, path.draws, boxes=False)
-        assert region.kind == "general" and not region.boxes and len(region.live) == 1
+        assert region.kind == "general" and not region.bounds and len(region.live) == 1
 
 
 def test_a_known_side_decides_an_alternative():
@@ -158,8 +158,8 @@ def test_a_known_side_decides_an_alternative():
             for path in found.paths
         }
     assert kinds[0, False].kind == "free"
-    assert kinds[1, False].boxes["x"][0].upper == 0.5
-    assert kinds[1, True].boxes["x"][0].lower == 0.5
+    assert kinds[1, False].bounds["x"][0].upper == 0.5
+    assert kinds[1, True].bounds["x"][0].lower == 0.5
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_observed_values_bound_what_they_are_compared_with():
         with engine_scope("float64"):
             found = PriorDiscovery(400).discover(bind(model, (compare,)), Seed.of(0), lambda *_: None)
             (path,) = (path for path in found.paths if path.slp.path.decisions[0].value)
-            return read_region(path.slp, path.draws).boxes
+            return read_region(path.slp, path.draws).bounds
 
     assert boxes(lambda t, _: jnp.all(y <= t)) == {"theta": {0: Interval(0.9, lower_closed=True)}}
     assert boxes(lambda t, _: jnp.all(y > -2 * t)) == {"theta": {0: Interval(1.0)}}
@@ -254,7 +254,7 @@ def test_observed_values_bound_what_they_are_compared_with():
 )
 def test_boxes_are_tried(box, agrees):
     ((_, path), *_) = [
-        found for found in regions(lambda x: bool((x > -2) & (x < 3)), NORMAL) if found[0].boxes
+        found for found in regions(lambda x: bool((x > -2) & (x < 3)), NORMAL) if found[0].bounds
     ]
     with engine_scope("float64"):
         assert agreeing(path.slp, {path.slp.FIRST_CONDITION: {(0, 0): box}}, path.draws) == (
@@ -315,7 +315,7 @@ def test_boxes_of_pyro_programs():
         (path,) = (path for path in found.paths if "z" in path.slp.path.addresses)
         region = read_region(path.slp, path.draws)
     assert region.kind == "box"
-    assert region.boxes["each"] == {i: Interval(-1, lower_closed=True) for i in range(3)}
-    theta = region.boxes["theta"][0]
+    assert region.bounds["each"] == {i: Interval(-1, lower_closed=True) for i in range(3)}
+    theta = region.bounds["theta"][0]
     assert theta.lower == 0.9 and theta.lower_closed
     assert float(np.tanh(theta.upper)) == 1 and 17 < theta.upper <= 20

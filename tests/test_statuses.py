@@ -66,7 +66,7 @@ def test_zero_density_inside_a_general_region_is_trained_away():
             numpyro.factor("edge", jnp.where(a > -1.5, 0.0, -jnp.inf))
 
     posterior = exact.fit(model, budget=20_000)
-    assert all(path.region == "general" for path in posterior.paths)
+    assert all(path.region.kind == "general" for path in posterior.paths)
     assert posterior.paths[0].weight == pytest.approx(0.5, abs=0.1)
 
 

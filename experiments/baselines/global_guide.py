@@ -102,7 +102,7 @@ def _fitted(
         status=status,
         message=message,
         history=training.history,
-        region=known.region.kind,
+        region=known.region,
         prior_mass=known.prior_mass,
         likelihood_evaluations=training.evaluations.get(known, 0) + count,
     )

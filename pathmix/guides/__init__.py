@@ -1,8 +1,8 @@
 """Variational families."""
 
-from pathmix.guides.base import Guide
+from pathmix.guides.base import Guide, SplitGuide, StructuredGuide, moments
 from pathmix.guides.fullrank import FullRank
 from pathmix.guides.lowrank import LowRank
 from pathmix.guides.meanfield import MeanField
 
-__all__ = ["FullRank", "Guide", "LowRank", "MeanField"]
+__all__ = ["FullRank", "Guide", "LowRank", "MeanField", "SplitGuide", "StructuredGuide", "moments"]

@@ -1,9 +1,11 @@
-"""What a variational family is: three pure functions on R^d over a pytree of parameters."""
+"""What a variational family is: pure functions on R^d over a pytree of parameters."""
 
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
+
+from pathmix.target.layout import Layout
 
 Params = Any
 
@@ -23,6 +25,10 @@ class Guide(Protocol):
         """Parameters closest in forward KL to the given draws, one per row (App. C.1)."""
         ...
 
+    def centre(self, params: Params) -> jax.Array:
+        """The point in the middle: the mean, where there is one."""
+        ...
+
     def sample(self, params: Params, noise: jax.Array) -> jax.Array:
         """One draw, from standard normal noise; differentiable in the parameters."""
         ...
@@ -30,6 +36,13 @@ class Guide(Protocol):
     def log_prob(self, params: Params, u: jax.Array) -> jax.Array:
         """Log-density at one point."""
         ...
+
+
+@runtime_checkable
+class StructuredGuide(Protocol):
+    """A guide that treats sites differently: every path gets one that knows where its sites stand."""
+
+    def for_layout(self, layout: Layout) -> Guide: ...
 
 
 @runtime_checkable

@@ -31,6 +31,9 @@ class FullRank:
             jnp.asarray(loc), jnp.asarray(np.log(np.diag(factor))), jnp.asarray(np.tril(factor, -1))
         )
 
+    def centre(self, params: FullRankParams) -> jax.Array:
+        return params.loc
+
     def sample(self, params: FullRankParams, noise: jax.Array) -> jax.Array:
         return params.loc + _factor(params) @ noise
 

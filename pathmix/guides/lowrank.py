@@ -41,6 +41,9 @@ class LowRank:
         rest = np.diag(full) - np.sum(directions**2, axis=1)
         return LowRankParams(jnp.asarray(loc), jnp.asarray(np.log(rest) / 2), jnp.asarray(directions))
 
+    def centre(self, params: LowRankParams) -> jax.Array:
+        return params.loc
+
     def sample(self, params: LowRankParams, noise: jax.Array) -> jax.Array:
         dim = params.loc.shape[0]
         along = params.directions @ noise[dim:]

@@ -26,6 +26,9 @@ class MeanField:
         loc, scale = moments(draws)
         return MeanFieldParams(jnp.asarray(loc), jnp.asarray(np.log(scale)))
 
+    def centre(self, params: MeanFieldParams) -> jax.Array:
+        return params.loc
+
     def sample(self, params: MeanFieldParams, noise: jax.Array) -> jax.Array:
         return params.loc + jnp.exp(params.log_scale) * noise
 

@@ -1,5 +1,6 @@
 """Paths, each with what a method found for it, become a posterior."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic
@@ -25,12 +26,14 @@ class Outcome:
 
     log_evidence: float  # or its lower bound
     elbo: float
-    acceptance: float
     steps: int
     evaluations: int
     status: Status
     message: str
     component: Component
+    acceptance: float = math.nan
+    effective_draws: float = math.nan
+    chain_acceptance: float = math.nan
     gradient: GradientKind | None = None
     guide: FittedGuide | None = None
     history: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -64,10 +67,12 @@ def judge(
             steps=outcome.steps,
             status=status,
             message=message,
-            region=contender.work.target.region.kind,
+            region=contender.work.target.region,
             prior_mass=contender.prior_mass,
             likelihood_evaluations=outcome.evaluations,
             gradient=outcome.gradient,
+            effective_draws=outcome.effective_draws,
+            chain_acceptance=outcome.chain_acceptance,
             failure=contender.failure,
             guide=outcome.guide,
             history=outcome.history,

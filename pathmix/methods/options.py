@@ -1,7 +1,7 @@
 """Checks of a method's options, made at construction: a run never fails halfway for a typing error."""
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import optax
 from numpyro.infer.autoguide import AutoGuide
@@ -18,7 +18,12 @@ from pathmix.training.starts import Starts
 if TYPE_CHECKING:
     from pathmix.methods.sdvi import SDVI
 
-NAMED_GUIDES: dict[str, Guide] = {"meanfield": MeanField(), "fullrank": FullRank(), "lowrank": LowRank()}
+GuideName = Literal["meanfield", "fullrank", "lowrank"]
+NAMED_GUIDES: dict[GuideName, Guide] = {
+    "meanfield": MeanField(),
+    "fullrank": FullRank(),
+    "lowrank": LowRank(),
+}
 
 
 def check_options(options: "SDVI") -> None:

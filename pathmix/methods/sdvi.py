@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import jax
 import numpy as np
@@ -19,16 +19,17 @@ from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
-from pathmix.guides import Guide, MeanField
+from pathmix.guides import Guide, MeanField, StructuredGuide
 from pathmix.methods.combine import Outcome, combine, judge
-from pathmix.methods.options import NAMED_GUIDES, check_guide, check_options
+from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
 from pathmix.posterior.fitted import FittedGuide, GradientKind
 from pathmix.posterior.posterior import Posterior
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
+from pathmix.target.layout import layout_of
+from pathmix.target.target import Target, make_target
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.notes import training_notes
 from pathmix.training.phases import Schedule, initialise, optimise
@@ -38,7 +39,7 @@ from pathmix.training.verdict import verdict
 
 _SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
 
-GuideOption = str | Guide | Callable[[StraightLineProgram], Guide]
+GuideOption = GuideName | Guide | StructuredGuide | Callable[[StraightLineProgram], Guide | StructuredGuide]
 
 
 @dataclass(frozen=True)
@@ -157,21 +158,22 @@ class SDVI:
         estimator: GradientKind = "truncated" if region.kind == "general" else "reparam"
         if self.gradient != "auto":
             estimator = self.gradient
-        guide = self._guide_for(slp) if target.dim else MeanField()
+        guide = self._guide_for(target) if target.dim else MeanField()
         adapts = self.gradient == "auto"
         options = TrainingOptions(
             self.optimizer, self.particles, self.elbo_samples, self.annealing, adapt_gradient=adapts
         )
         return PathFit(target, guide, estimator, options, executables, seed)
 
-    def _guide_for(self, slp: StraightLineProgram) -> Guide:
-        if isinstance(self.guide, str):
-            return NAMED_GUIDES[self.guide]
-        if isinstance(self.guide, Guide):
-            return self.guide
-        chosen = self.guide(slp)
-        check_guide("guide= was called for a path and gave", chosen)
-        return chosen
+    def _guide_for(self, target: Target) -> Guide:
+        guide = NAMED_GUIDES[cast(GuideName, self.guide)] if isinstance(self.guide, str) else self.guide
+        if not isinstance(guide, (Guide, StructuredGuide)):
+            guide = guide(target.slp)
+            check_guide("guide= was called for a path and gave", guide)
+        if isinstance(guide, StructuredGuide):
+            guide = guide.for_layout(layout_of(target.coordinates))
+            check_guide("for_layout() of the guide gave", guide)
+        return guide
 
 
 def _outcome(contender: Contender[PathFit]) -> Outcome:

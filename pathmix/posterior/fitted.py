@@ -1,5 +1,6 @@
 """What became of one path: a component of the posterior, as the user sees it."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -8,6 +9,7 @@ import numpy as np
 from pathmix.guides.base import Guide, Params
 from pathmix.posterior.status import Status
 from pathmix.program.path import Path
+from pathmix.regions.region import Region
 
 GradientKind = Literal["reparam", "mixed", "score", "truncated"]
 
@@ -29,14 +31,16 @@ class FittedPath:
     weight: float
     log_evidence: float  # an estimate, or its lower bound, the ELBO
     elbo: float  # NaN for methods that have none
-    acceptance: float  # share of the guide's draws inside the region, or of a chain's proposals
+    acceptance: float  # share of the guide's draws inside the region; NaN without a guide
     steps: int
     status: Status
     message: str
-    region: str  # free, box or general
+    region: Region  # where its sites lead the program along this path
     prior_mass: float  # its probability where that is known, else its share of the prior runs
     likelihood_evaluations: int  # one on a minibatch counts as one
     gradient: GradientKind | None = None
+    effective_draws: float = math.nan  # how many independent draws its importance draws are worth
+    chain_acceptance: float = math.nan  # share of the proposals that its chains accepted
     failure: Exception | None = None  # what ended the work on this path
     guide: FittedGuide | None = field(default=None, repr=False)
     # The ELBO estimate of every training step.

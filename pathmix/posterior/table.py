@@ -2,40 +2,24 @@
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
+
+from pathmix.posterior.fitted import FittedPath
 
 _MAX_ROWS = 20
 _MAX_LABEL = 60
 
 
-class Row(Protocol):
-    @property
-    def label(self) -> str: ...
-    @property
-    def weight(self) -> float: ...
-    @property
-    def log_evidence(self) -> float: ...
-    @property
-    def elbo(self) -> float: ...
-    @property
-    def acceptance(self) -> float: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def status(self) -> object: ...
-
-
-def table(rows: Sequence[Row]) -> str:
+def table(rows: Sequence[FittedPath]) -> str:
     """Best paths first; what does not fit is summed up in a last line."""
     has_elbo = not any(math.isnan(row.elbo) for row in rows)
-    headers = ("path", "weight", "ELBO" if has_elbo else "log Z", "acceptance", "steps", "status")
+    own = ("ELBO", "acceptance") if has_elbo else ("log Z", "effective draws")
+    headers = ("path", "weight", *own, "steps", "status")
     shown = rows[:_MAX_ROWS]
     cells = [
         (
             _shortened(row.label),
             f"{row.weight:.4f}",
-            f"{row.elbo if has_elbo else row.log_evidence:.3f}",
-            f"{row.acceptance:.3f}",
+            *_own_cells(row, has_elbo),
             f"{row.steps:,}",
             str(row.status),
         )
@@ -47,6 +31,12 @@ def table(rows: Sequence[Row]) -> str:
     if hidden := rows[_MAX_ROWS:]:
         lines.append(f"and {len(hidden)} more paths, weight {sum(row.weight for row in hidden):.2g}")
     return "\n".join(lines)
+
+
+def _own_cells(row: FittedPath, has_elbo: bool) -> tuple[str, str]:
+    if has_elbo:
+        return f"{row.elbo:.3f}", f"{row.acceptance:.3f}"
+    return f"{row.log_evidence:.3f}", f"{row.effective_draws:,.0f}"
 
 
 def _shortened(label: str) -> str:

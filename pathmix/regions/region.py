@@ -23,10 +23,10 @@ MAX_UNDECIDING_VALUES = 256
 
 @dataclass(frozen=True)
 class Region:
-    """The set X_k on which a program follows a path."""
+    """The set X_k on which a program follows a path: where the bounds and the live conditions hold."""
 
     kind: Literal["free", "box", "general"]
-    boxes: dict[str, dict[int, Interval]]  # site -> position -> interval
+    bounds: dict[str, dict[int, Interval]]  # site -> position among its elements -> interval
     live: tuple[int, ...]  # conditions that must be checked draw by draw
     decided: dict[str, dict[int, Interval]]  # the boxes that decisions alone make, without the data
 

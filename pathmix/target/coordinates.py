@@ -148,7 +148,7 @@ def make_coordinates(
     others: list[int] = []
     for index, site in enumerate(slp.sites):
         if site.pinned is None and _size(site):
-            kind = "box" if site.name in region.boxes else _elementwise_kind(site)
+            kind = "box" if site.name in region.bounds else _elementwise_kind(site)
             others.append(index) if kind is None else groups.setdefault(kind, []).append(index)
     # Groups come first: they depend on nothing. The others keep their order: each may depend on
     # sites before it.
@@ -249,7 +249,7 @@ def _joint_box(
         site = slp.sites[index]
         assert site.bounds is not None
         lower, upper = (np.broadcast_to(b, site.shape).astype(float).ravel() for b in site.bounds)
-        for position, interval in region.boxes[site.name].items():
+        for position, interval in region.bounds[site.name].items():
             lower[position], upper[position] = interval.lower, interval.upper
         lowers.append(lower)
         uppers.append(upper)

@@ -209,7 +209,7 @@ class PathFit:
 
     def centre(self, params: Params) -> np.ndarray:
         """The vector in the middle of a guide."""
-        return np.asarray(self.guide.sample(params, jnp.zeros(self.guide.noise_size(self.target.dim))))
+        return np.asarray(self.guide.centre(params))
 
     def location(self, params: Params) -> dict[str, np.ndarray]:
         """The free sites in the middle of a guide."""

@@ -167,7 +167,8 @@ def _outcome(contender: Contender[PathChains]) -> Outcome:
     return Outcome(
         log_evidence=chains.log_evidence,
         elbo=math.nan,
-        acceptance=chains.acceptance,
+        effective_draws=chains.evidence.effective_draws,
+        chain_acceptance=chains.acceptance,
         steps=chains.steps,
         evaluations=chains.evaluations,
         status=status,
