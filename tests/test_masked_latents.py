@@ -45,6 +45,24 @@ def test_imputing_is_the_same_likelihood(in_pyro):
 
 
 @both
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_names_do_not_matter(in_pyro, names):
+    sample, d, _ = tools(in_pyro)
+    _, seen = arrays(in_pyro)
+    first, second = names
+
+    def model():
+        x = sample(first, d.Normal(0.0, 1.0).expand([4]).to_event(1))
+        with hide(in_pyro, seen):
+            sample(second, d.Normal(0.0, 1.0).expand([4]))
+        sample("y", d.Normal(x.sum(), 1.0), obs=x.new_tensor(1.0) if in_pyro else 1.0)
+
+    log_z = stats.norm.logpdf(1.0, 0, np.sqrt(5))
+    posterior = exact.fit(model, budget=4_000, discovery=FEW, guide="fullrank")
+    assert posterior.elbo == pytest.approx(log_z, abs=0.02) and posterior.elbo <= log_z + 1e-3
+
+
+@both
 def test_draws_take_masked_elements_from_their_prior(in_pyro):
     """The prior of a masked element depends on other sites: it is drawn given them."""
     sample, d, _ = tools(in_pyro)

@@ -37,7 +37,12 @@ def inert_elements(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> In
             for name, start, stop in zip(names, ends[:-1], ends[1:], strict=True)
         }
 
-    run = jax.jit(jax.vmap(lambda values: graph(graph.consts, list(values.values()))))
+    order = list(rows)  # JAX sorts the keys of a dict
+
+    def evaluate(values: dict[str, jax.Array]) -> list[jax.Array]:
+        return graph(graph.consts, [values[name] for name in order])
+
+    run = jax.jit(jax.vmap(evaluate))
     before = run(rows)
 
     def reaches(flat: np.ndarray) -> bool:
