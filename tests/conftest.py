@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pathmix.engine.precision import engine_scope
+
 SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().splitlines())
 
 
@@ -12,3 +14,10 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.nodeid in SLOW:
             item.add_marker(pytest.mark.trust)
+
+
+@pytest.fixture
+def engine():
+    """Double precision and one BLAS thread, as inside a run."""
+    with engine_scope("float64"):
+        yield

@@ -12,7 +12,6 @@ import pytest
 from pathmix.engine import batching
 from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.lapack import without_batched_calls
-from pathmix.engine.precision import engine_scope
 from tests import exact
 from tests.lapack_calls import batched_custom_calls, batched_equations
 
@@ -126,16 +125,16 @@ EVERY = {
 LENGTHS = np.linspace(0.2, 2, 5)
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("name", EVERY)
 def test_rows_are_as_under_vmap(name, monkeypatch):
     monkeypatch.setattr(batching, "_version", lambda: (0, 10, 2))
-    with engine_scope("float64"):
-        plain, careful = jax.vmap(EVERY[name]), over_rows(EVERY[name])
-        for batched in (batched_equations, batched_custom_calls):
-            assert bool(batched(plain, LENGTHS)) == (name not in SAFE)
-            assert not batched(careful, LENGTHS)
-        expected, found = jax.jit(plain)(LENGTHS), jax.jit(careful)(LENGTHS)
-        jax.tree.map(lambda e, f: np.testing.assert_allclose(f, e, rtol=1e-10, atol=1e-12), expected, found)
+    plain, careful = jax.vmap(EVERY[name]), over_rows(EVERY[name])
+    for batched in (batched_equations, batched_custom_calls):
+        assert bool(batched(plain, LENGTHS)) == (name not in SAFE)
+        assert not batched(careful, LENGTHS)
+    expected, found = jax.jit(plain)(LENGTHS), jax.jit(careful)(LENGTHS)
+    jax.tree.map(lambda e, f: np.testing.assert_allclose(f, e, rtol=1e-10, atol=1e-12), expected, found)
 
 
 def test_functions_without_lapack_are_left_alone():

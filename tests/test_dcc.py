@@ -22,9 +22,7 @@ from scipy import integrate, stats
 
 import pathmix
 from pathmix import PriorDiscovery, Status
-from pathmix.engine.precision import engine_scope
 from pathmix.errors import OptionError
-from pathmix.frontends.recognise import bind
 from pathmix.methods.dcc import DCC, NUTS, RandomWalk
 from pathmix.methods.dcc import dcc as conductor
 from pathmix.methods.dcc.confidence import next_path
@@ -32,11 +30,9 @@ from pathmix.methods.dcc.kernels.base import make_layout
 from pathmix.methods.dcc.pimais import Evidence, make_log_weights
 from pathmix.methods.dcc.spread import Factors, Spread
 from pathmix.methods.dcc.thinned import Thinned
-from pathmix.program.seeds import Seed
-from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
 from tests import exact
 from tests.lapack_calls import lapack_equations
+from tests.paths import discover, target_of
 from tests.zoo import programs
 
 KERNELS = [RandomWalk(), NUTS()]
@@ -56,9 +52,8 @@ def ten_means(y):
 
 
 def only_target(model, *args):
-    program = bind(model, args)
-    (path,) = PriorDiscovery(64).discover(program, Seed.of(0), lambda slp, draws: None).paths
-    return make_target(path.slp, read_region(path.slp, path.draws), path.draws), path.draws
+    (path,) = discover(model, *args, samples=64).paths
+    return target_of(path), path.draws
 
 
 def assert_evidences(posterior, truth):
@@ -152,33 +147,31 @@ def test_ten_dimensions():
     assert np.max(np.abs(standard)) < 0.4
 
 
+@pytest.mark.usefixtures("engine")
 def test_importance_weights_are_unbiased_wherever_the_chains_are():
     """The mean over 2,000 replications, within four standard errors (fails by chance once in 16,000)."""
-    with engine_scope("float64"):
-        target, _ = only_target(programs.one_path, 0.5)
-        positions = jnp.array([[[-0.6], [0.9]], [[0.1], [0.4]], [[1.1], [-0.2]]])  # not the posterior
-        wide, narrow = jnp.array([1.4]), jnp.array([0.9])
-        factors = Factors((wide, narrow), (1 / wide, 1 / narrow), (jnp.log(1.4), jnp.log(0.9)))
-        weigh = jax.jit(make_log_weights(target, 4, 24))
-        noise = jax.random.normal(jax.random.key(3), (2_000, 24))
-        estimates = np.array(
-            [np.exp(weigh(positions, factors, row, target.arguments)).mean() for row in noise]
-        )
+    target, _ = only_target(programs.one_path, 0.5)
+    positions = jnp.array([[[-0.6], [0.9]], [[0.1], [0.4]], [[1.1], [-0.2]]])  # not the posterior
+    wide, narrow = jnp.array([1.4]), jnp.array([0.9])
+    factors = Factors((wide, narrow), (1 / wide, 1 / narrow), (jnp.log(1.4), jnp.log(0.9)))
+    weigh = jax.jit(make_log_weights(target, 4, 24))
+    noise = jax.random.normal(jax.random.key(3), (2_000, 24))
+    estimates = np.array([np.exp(weigh(positions, factors, row, target.arguments)).mean() for row in noise])
     error = estimates.std() / np.sqrt(len(estimates))
     assert abs(estimates.mean() - stats.norm.pdf(0.5, 0, np.sqrt(2))) < 4 * error
     assert error < 0.002
 
 
+@pytest.mark.usefixtures("engine")
 def test_weights_of_full_and_diagonal_factors_agree():
-    with engine_scope("float64"):
-        target, _ = only_target(programs.one_path, 0.5)
-        positions, noise = jnp.ones((2, 3, 1)), jnp.linspace(-2, 2, 30)
-        roots = jnp.array([1.5]), jnp.array([0.7])
-        logs = tuple(jnp.log(root[0]) for root in roots)
-        weigh = make_log_weights(target, 5, 30)
-        diagonal = Factors(roots, tuple(1 / root for root in roots), logs)
-        full = Factors(tuple(root[None] for root in roots), tuple(1 / root[None] for root in roots), logs)
-        results = [weigh(positions, factors, noise, target.arguments) for factors in (diagonal, full)]
+    target, _ = only_target(programs.one_path, 0.5)
+    positions, noise = jnp.ones((2, 3, 1)), jnp.linspace(-2, 2, 30)
+    roots = jnp.array([1.5]), jnp.array([0.7])
+    logs = tuple(jnp.log(root[0]) for root in roots)
+    weigh = make_log_weights(target, 5, 30)
+    diagonal = Factors(roots, tuple(1 / root for root in roots), logs)
+    full = Factors(tuple(root[None] for root in roots), tuple(1 / root[None] for root in roots), logs)
+    results = [weigh(positions, factors, noise, target.arguments) for factors in (diagonal, full)]
     np.testing.assert_allclose(results[0], results[1], rtol=1e-12)
 
 
@@ -192,16 +185,16 @@ def test_evidence_adds_up():
     assert (found.draws, found.broken, found.positive, found.largest) == (6, 1, 4, 2.0)
 
 
+@pytest.mark.usefixtures("engine")
 def test_spread_of_the_chains():
     """Wide: all states, doubled; narrow: within chains. Coordinates at rest keep the prior's scale."""
     generator = np.random.default_rng(0)
     states = generator.normal(size=(10, 400, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 0]])
     states[..., 0] += np.linspace(-9, 9, 10)[:, None]
-    with engine_scope("float64"):
-        spread = Spread(np.zeros(3), np.array([5.0, 5.0, 5.0]))
-        for start in range(0, 400, 4):
-            spread.add(states[:, start : start + 4])
-        factors = spread.factors()
+    spread = Spread(np.zeros(3), np.array([5.0, 5.0, 5.0]))
+    for start in range(0, 400, 4):
+        spread.add(states[:, start : start + 4])
+    factors = spread.factors()
     kept = states[:, 124:]  # visits 32 to 100
     whole = 2 * np.cov(kept.reshape(-1, 3), rowvar=False, ddof=0)
     within = np.mean([np.cov(chain, rowvar=False, ddof=0) for chain in kept], axis=0)
@@ -231,6 +224,7 @@ def test_the_rule_prefers_evidence_and_what_was_seldom_tried():
     assert next_path([zero, zero], [2, 1]) == 1
 
 
+@pytest.mark.usefixtures("engine")
 def test_coordinates_know_their_sites():
     def model():
         numpyro.sample("shares", dist.Dirichlet(jnp.ones(3)))
@@ -238,9 +232,8 @@ def test_coordinates_know_their_sites():
         numpyro.sample("means", dist.Normal(jnp.zeros(3), 1).to_event(1))
         numpyro.sample("rate", dist.HalfNormal(1))
 
-    with engine_scope("float64"):
-        target, _ = only_target(model)
-        layout = make_layout(target.coordinates, np.random.default_rng(0).normal(size=(50, target.dim)))
+    target, _ = only_target(model)
+    layout = make_layout(target.coordinates, np.random.default_rng(0).normal(size=(50, target.dim)))
     # scale and rate share a block; shares, with two coordinates, come last
     assert layout.sites.tolist() == [0, 1, 2, 2, 2, 3, 3] and layout.scales.shape == (7,)
 
@@ -433,6 +426,7 @@ def test_an_interrupt_keeps_the_work(monkeypatch):
     assert posterior.sample(0, 10)["z"].shape == (10,)
 
 
+@pytest.mark.usefixtures("engine")
 def test_factorisations_are_not_batched(monkeypatch):
     """Batched LAPACK calls can hang on older jaxlib, also inside the loops of NUTS."""
     monkeypatch.setattr("pathmix.engine.batching._version", lambda: (0, 10, 2))
@@ -443,17 +437,16 @@ def test_factorisations_are_not_batched(monkeypatch):
         covariance = jnp.exp(-((points[:, None] - points) ** 2) / length) + 0.1 * jnp.eye(5)
         numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(5), covariance), obs=y)
 
-    with engine_scope("float64"):
-        target, _ = only_target(model, jnp.sin(points))
-        layout = make_layout(target.coordinates, np.linspace(-1, 1, 9)[:, None])
-        for kernel in KERNELS:
+    target, _ = only_target(model, jnp.sin(points))
+    layout = make_layout(target.coordinates, np.linspace(-1, 1, 9)[:, None])
+    for kernel in KERNELS:
 
-            def run(starts, kernel=kernel):
-                state = kernel.init(target, starts, layout, jax.random.key(0), target.arguments)
-                return kernel.advance(target, state, jnp.zeros(100), 3, target.arguments)[1]
+        def run(starts, kernel=kernel):
+            state = kernel.init(target, starts, layout, jax.random.key(0), target.arguments)
+            return kernel.advance(target, state, jnp.zeros(100), 3, target.arguments)[1]
 
-            calls = list(lapack_equations(run, jnp.zeros((4, 1))))
-            assert calls and not any(batched for _, batched in calls)
+        calls = list(lapack_equations(run, jnp.zeros((4, 1))))
+        assert calls and not any(batched for _, batched in calls)
 
 
 @pytest.mark.parametrize(

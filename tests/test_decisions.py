@@ -38,6 +38,7 @@ def discrete(ask):
     return model
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(
     ("ask", "expected"),
     [
@@ -59,14 +60,14 @@ def discrete(ask):
 def test_questions(ask, expected):
     model = discrete(ask)
     assert decisions(model) == [expected]
-    with engine_scope("float64"):
-        batch_run = run(model)
-        slp = replay(bind(model), batch_run)
-        region = read_region(slp, batch_run.values)
+    batch_run = run(model)
+    slp = replay(bind(model), batch_run)
+    region = read_region(slp, batch_run.values)
     assert slp.path.decisions == (Decision(*expected),)
     assert region.kind == "free"
 
 
+@pytest.mark.usefixtures("engine")
 def test_decisions_on_data_are_not_recorded():
     def model(y):
         if jnp.mean(y) > 0:
@@ -77,8 +78,7 @@ def test_decisions_on_data_are_not_recorded():
 
     batch_run = run(model, jnp.ones(3))
     assert batch_run.path.decisions == ()
-    with engine_scope("float64"):
-        assert replay(bind(model, (jnp.ones(3),)), batch_run).path.addresses == ("positive",)
+    assert replay(bind(model, (jnp.ones(3),)), batch_run).path.addresses == ("positive",)
 
 
 def test_one_run_explains_all_seeds_of_a_path():
@@ -94,16 +94,16 @@ def test_one_run_explains_all_seeds_of_a_path():
     assert batch_run.inside.all()
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_seed_does_not_depend_on_its_batch():
     def model():
         x = numpyro.sample("x", dist.Gamma(2, 1))
         if x > 1:
             numpyro.sample("y", dist.Beta(2, 3))
 
-    with engine_scope("float64"):
-        seeds = Seed.of(5).batch(8)
-        together = record(bind(model), seeds, 3)
-        alone = record(bind(model), tuple(key[3:4] for key in seeds), 0)
+    seeds = Seed.of(5).batch(8)
+    together = record(bind(model), seeds, 3)
+    alone = record(bind(model), tuple(key[3:4] for key in seeds), 0)
     assert together.path == alone.path
     for name, values in alone.values.items():
         np.testing.assert_array_equal(values[0], together.values[name][3])
@@ -126,6 +126,7 @@ def test_annotations_are_accepted():
     assert run(model).path.addresses[0] == "k"
 
 
+@pytest.mark.usefixtures("engine")
 def test_scan_of_the_library_is_supported():
     from numpyro.contrib.control_flow import scan
 
@@ -140,10 +141,9 @@ def test_scan_of_the_library_is_supported():
 
     batch_run = run(model)
     assert batch_run.values["x"].shape == (16, 3)
-    with engine_scope("float64"):
-        slp = replay(bind(model), batch_run)
-        assert slp.sites[0].shape == (3,)
-        assert read_region(slp, batch_run.values).kind == "general"
+    slp = replay(bind(model), batch_run)
+    assert slp.sites[0].shape == (3,)
+    assert read_region(slp, batch_run.values).kind == "general"
 
 
 def test_handlers_inside_the_model():

@@ -13,16 +13,11 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
-from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
 from tests import exact
+from tests.paths import discover
 from tests.zoo import programs
-
-
-def discover(model, *args, seed=0, **options):
-    with engine_scope("float64"):
-        return PriorDiscovery(**options).discover(bind(model, args), Seed.of(seed), lambda slp, draws: None)
 
 
 def test_prior_masses():
@@ -87,11 +82,11 @@ def test_rare_paths_get_forced_draws_too():
     assert stats.kstest(rare.draws["w0"], "norm").pvalue > 1e-4
 
 
+@pytest.mark.usefixtures("engine")
 def test_d_min_is_the_smallest_density_of_a_prior_draw():
     posterior = exact.fit(programs.one_path, 0.5, budget=10)
-    with engine_scope("float64"):
-        program = bind(programs.one_path, (0.5,))
-        found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda slp, draws: None)
+    program = bind(programs.one_path, (0.5,))
+    found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda slp, draws: None)
     draws = found.paths[0].draws["z"]
     assert len(draws) >= 1_000
     densities = stats.norm.logpdf(draws) + stats.norm.logpdf(0.5, draws)
@@ -104,6 +99,7 @@ def test_the_order_of_paths_is_the_same_every_time():
     assert labels[0] == labels[1]
 
 
+@pytest.mark.usefixtures("engine")
 def test_the_last_seeds_of_a_large_batch_run_as_they_would_alone():
     def model():
         for step in range(int(numpyro.sample("k", dist.Geometric(0.4)))):
@@ -111,19 +107,18 @@ def test_the_last_seeds_of_a_large_batch_run_as_they_would_alone():
         numpyro.sample("z", dist.Normal(0, 1))
 
     count = 1_500
-    with engine_scope("float64"):
-        program = bind(model, ())
-        wanted = np.arange(count) % 3 > 0
-        batch_runs = list(program.frontend.explore(program, Seed.of(0), wanted))
-        explained = sum((batch_run.followed & wanted).astype(int) for batch_run in batch_runs)
-        np.testing.assert_array_equal(explained, wanted)
-        for batch_run in batch_runs:
-            assert np.all(batch_run.inside[batch_run.followed])
-            row = int(np.argmax(batch_run.followed & wanted))
-            (alone,) = program.frontend.explore(program, Seed.of(0), np.arange(count) == row)
-            assert alone.path == batch_run.path
-            for name, values in batch_run.values.items():
-                np.testing.assert_array_equal(values[row], alone.values[name][row])
+    program = bind(model, ())
+    wanted = np.arange(count) % 3 > 0
+    batch_runs = list(program.frontend.explore(program, Seed.of(0), wanted))
+    explained = sum((batch_run.followed & wanted).astype(int) for batch_run in batch_runs)
+    np.testing.assert_array_equal(explained, wanted)
+    for batch_run in batch_runs:
+        assert np.all(batch_run.inside[batch_run.followed])
+        row = int(np.argmax(batch_run.followed & wanted))
+        (alone,) = program.frontend.explore(program, Seed.of(0), np.arange(count) == row)
+        assert alone.path == batch_run.path
+        for name, values in batch_run.values.items():
+            np.testing.assert_array_equal(values[row], alone.values[name][row])
     assert len(batch_runs) > 8
 
 

@@ -14,12 +14,8 @@ from scipy import stats
 import pathmix
 from experiments.baselines import BBVI
 from pathmix.discovery import PriorDiscovery
-from pathmix.engine.precision import engine_scope
-from pathmix.frontends.recognise import bind
 from pathmix.methods.dcc import DCC, RandomWalk
-from pathmix.program.seeds import Seed
-from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
+from tests.paths import discover, target_of
 
 Y = np.array([0.1, -0.1, 0.05, 0.0])
 # Without shifts: the level is integrated out by algebra.
@@ -94,21 +90,21 @@ CASES = [
 ]
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(("program", "prior"), CASES)
 def test_empty_sites_of_every_support_have_density_one(program, prior):
     model, y = program([prior])
-    with engine_scope("float64"):
-        found = PriorDiscovery(16).discover(bind(model, (y,)), Seed.of(0), lambda slp, draws: None)
-        (path,) = (path for path in found.paths if dict(path.slp.path.pinned)["k"] == 0)
-        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
-        assert target.dim == 1
-        density = target.density(jnp.array([0.7]), target.arguments)
-        expected = np.log(0.5) + stats.norm.logpdf(0.7) + np.sum(stats.norm.logpdf(Y, 0.7, 0.3))
-        np.testing.assert_allclose(density.log_joint, expected, rtol=1e-12)
-        values, _ = target.values(jnp.array([0.7]), target.arguments)
-        assert values["shift0"].shape == path.draws["shift0"].shape[1:] and values["shift0"].size == 0
-        row = [values[site.name] for site in path.slp.sites]
-        np.testing.assert_allclose(target.unconstrain(row, target.arguments), [0.7])
+    found = discover(model, y, samples=16)
+    (path,) = (path for path in found.paths if dict(path.slp.path.pinned)["k"] == 0)
+    target = target_of(path)
+    assert target.dim == 1
+    density = target.density(jnp.array([0.7]), target.arguments)
+    expected = np.log(0.5) + stats.norm.logpdf(0.7) + np.sum(stats.norm.logpdf(Y, 0.7, 0.3))
+    np.testing.assert_allclose(density.log_joint, expected, rtol=1e-12)
+    values, _ = target.values(jnp.array([0.7]), target.arguments)
+    assert values["shift0"].shape == path.draws["shift0"].shape[1:] and values["shift0"].size == 0
+    row = [values[site.name] for site in path.slp.sites]
+    np.testing.assert_allclose(target.unconstrain(row, target.arguments), [0.7])
 
 
 SOME = ["interval", "(3, 0)", "truth values"]

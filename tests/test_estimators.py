@@ -7,7 +7,6 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from pathmix import FullRank, MeanField
-from pathmix.engine.precision import engine_scope
 from pathmix.guides.meanfield import MeanFieldParams
 from pathmix.target.target import Density
 from pathmix.training.estimators import ACCEPTANCE_REWARD, ESTIMATORS, Gradient
@@ -16,10 +15,7 @@ MEAN, SCALE = np.array([1.0, -0.5]), np.array([0.7, 2.0])
 PARTICLES, REPEATS = 8, 4_000
 
 
-@pytest.fixture(autouse=True)
-def _double_precision():
-    with engine_scope("float64"):
-        yield
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 def normal_target(u):

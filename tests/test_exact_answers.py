@@ -10,14 +10,12 @@ from scipy import stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
-from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.guides.fullrank import FullRankParams
 from pathmix.program.seeds import Seed
-from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
 from pathmix.training.compiled import make_densities, make_sample
 from tests import exact
+from tests.paths import target_of
 from tests.zoo import programs
 
 
@@ -111,22 +109,22 @@ def test_polynomial_degree_with_the_full_rank_guide():
     assert posterior.elbo == pytest.approx(exact.logsumexp(truth), abs=0.01)
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("degree", [0, 1, 2, 3])
 def test_an_exact_guide_gives_the_evidence_with_every_draw(degree):
     x, y = programs.POLYNOMIAL_X, programs.POLYNOMIAL_Y
-    with engine_scope("float64"):
-        program = bind(programs.polynomial, (x, y))
-        found = PriorDiscovery(64).discover(program, Seed.of(0), lambda slp, draws: None)
-        path = next(p for p in found.paths if dict(p.slp.path.pinned)["degree"] == degree)
-        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
-        mean, covariance = exact.polynomial_posterior(x, y, degree)
-        factor = np.linalg.cholesky(covariance)
-        params = FullRankParams(
-            jnp.asarray(mean), jnp.log(jnp.diag(jnp.asarray(factor))), jnp.asarray(np.tril(factor, -1))
-        )
-        noise = jax.random.normal(jax.random.key(1), (200 * (degree + 1),))
-        draws, log_q = make_sample(pathmix.FullRank(), degree + 1, 200)(params, noise)
-        density = make_densities(target, 200)((draws,), target.arguments)
+    program = bind(programs.polynomial, (x, y))
+    found = PriorDiscovery(64).discover(program, Seed.of(0), lambda slp, draws: None)
+    path = next(p for p in found.paths if dict(p.slp.path.pinned)["degree"] == degree)
+    target = target_of(path)
+    mean, covariance = exact.polynomial_posterior(x, y, degree)
+    factor = np.linalg.cholesky(covariance)
+    params = FullRankParams(
+        jnp.asarray(mean), jnp.log(jnp.diag(jnp.asarray(factor))), jnp.asarray(np.tril(factor, -1))
+    )
+    noise = jax.random.normal(jax.random.key(1), (200 * (degree + 1),))
+    draws, log_q = make_sample(pathmix.FullRank(), degree + 1, 200)(params, noise)
+    density = make_densities(target, 200)((draws,), target.arguments)
     assert np.all(density.inside)
     np.testing.assert_allclose(density.of_vectors - log_q, exact.polynomial(x, y)[degree], rtol=0, atol=1e-10)
 

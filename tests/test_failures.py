@@ -1,6 +1,7 @@
 """Prior runs that the program itself ends with an error are told of, counted, and left out."""
 
 import warnings
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +16,7 @@ from scipy import stats
 import pathmix
 from pathmix import errors
 from pathmix.discovery import PriorDiscovery
-from pathmix.engine.precision import engine_scope
-from pathmix.frontends.recognise import bind
-from pathmix.program.seeds import Seed
-from tests import exact
+from tests import exact, paths
 
 LIBRARIES = pytest.mark.parametrize(
     ("sample", "d", "number"),
@@ -27,9 +25,7 @@ LIBRARIES = pytest.mark.parametrize(
 )
 
 
-def discover(model, *args, samples=400, seed=0):
-    with engine_scope("float64"):
-        return PriorDiscovery(samples).discover(bind(model, args), Seed.of(seed), lambda slp, draws: None)
+discover = partial(paths.discover, samples=400)
 
 
 @LIBRARIES

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -223,6 +224,7 @@ JOINS = {
 SHUFFLED = GENERATOR.permutation(POINTS)
 
 
+@pytest.mark.usefixtures("engine")
 @settings(FIXED, max_examples=60)
 @given(READABLE, READABLE, st.sampled_from(sorted(JOINS)), st.booleans())
 def test_conditions_on_two_sites(first, second, join, same):
@@ -231,5 +233,4 @@ def test_conditions_on_two_sites(first, second, join, same):
     def function(x, y):
         return JOINS[join](truth(first, x), truth(second, x if same else y))
 
-    with engine_scope("float64"):
-        check_region(function, [POINTS, SHUFFLED], [DRAWS, GENERATOR.permutation(DRAWS)])
+    check_region(function, [POINTS, SHUFFLED], [DRAWS, GENERATOR.permutation(DRAWS)])

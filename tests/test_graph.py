@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pathmix.doors.jax import Primitive
-from pathmix.engine.precision import engine_scope
 from pathmix.program.graph import Graph
 
 
@@ -41,10 +40,7 @@ def callback(array):
     return f
 
 
-@pytest.fixture(autouse=True)
-def _double_precision():
-    with engine_scope("float64"):
-        yield
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 @pytest.mark.parametrize("make", [plain, remat, scanned, with_rule, callback])

@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from pathmix import FullRank, Guide, LowRank, MeanField
-from pathmix.engine.precision import engine_scope
 from pathmix.errors import OptionError
 
 GUIDES = [MeanField(), FullRank(), LowRank(), LowRank(rank=1)]
@@ -19,10 +18,7 @@ def prior_draws(count=4_000):
     return np.random.default_rng(0).multivariate_normal(MEAN, COVARIANCE, size=count)
 
 
-@pytest.fixture(autouse=True)
-def _double_precision():
-    with engine_scope("float64"):
-        yield
+pytestmark = pytest.mark.usefixtures("engine")
 
 
 @pytest.mark.parametrize("guide", GUIDES)

@@ -180,18 +180,16 @@ def test_what_cannot_be_split_is_scored_whole(guide):
     assert fit.gradient == Gradient("score")
 
 
+@pytest.mark.usefixtures("engine")
 def test_marks_of_nested_functions_leave_values_alone():
     """Evaluating with marks gives what evaluating gives, in every kind of nested function."""
-    with engine_scope("float64"):
-        points = jnp.linspace(0.01, 0.99, 23)
-        for name, level in {**STEPS, **HARMLESS}.items():
-            graph = Graph.of(jax.make_jaxpr(lambda t, level=level: [level(t)])(points[0]))
-            marked = jax.jit(
-                jax.vmap(lambda t, graph=graph: evaluate_marked(graph, graph.consts, [t], {0})[0][0])
-            )
-            np.testing.assert_allclose(
-                marked(points), jax.jit(jax.vmap(level))(points), rtol=1e-12, err_msg=name
-            )
+    points = jnp.linspace(0.01, 0.99, 23)
+    for name, level in {**STEPS, **HARMLESS}.items():
+        graph = Graph.of(jax.make_jaxpr(lambda t, level=level: [level(t)])(points[0]))
+        marked = jax.jit(
+            jax.vmap(lambda t, graph=graph: evaluate_marked(graph, graph.consts, [t], {0})[0][0])
+        )
+        np.testing.assert_allclose(marked(points), jax.jit(jax.vmap(level))(points), rtol=1e-12, err_msg=name)
 
 
 # One change point in continuous time. Given t, levels are conjugate; between data t does not matter.
@@ -313,73 +311,71 @@ def jumping_target(u):
     return Density(log_joint + jax.scipy.stats.norm.logpdf(u[0]), zero, zero, jnp.array(True))
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("guide", [MeanField(), FullRank()])
 @pytest.mark.parametrize("part", [(True, False), (True, True)])
 def test_mixed_gradients_are_unbiased_where_the_density_jumps(guide, part):
     """Against the gradient of the ELBO by quadrature. Path derivatives alone are far off (see below)."""
-    with engine_scope("float64"):
-        start = np.array([[0.5, 0.2], [-0.4, 0.9], [1.1, -0.3], [0.2, 1.4], [-0.9, -0.2], [0.6, 0.1]])
-        params = guide.init(start)
-        nodes = np.linspace(-9, 9, 1_201)
-        grid = jnp.asarray(np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2))
-        values = jax.vmap(lambda u: jumping_target(u).log_joint)(grid)
+    start = np.array([[0.5, 0.2], [-0.4, 0.9], [1.1, -0.3], [0.2, 1.4], [-0.9, -0.2], [0.6, 0.1]])
+    params = guide.init(start)
+    nodes = np.linspace(-9, 9, 1_201)
+    grid = jnp.asarray(np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2))
+    values = jax.vmap(lambda u: jumping_target(u).log_joint)(grid)
 
-        def elbo(p):
-            log_q = jax.vmap(lambda u: guide.log_prob(p, u))(grid)
-            return jnp.sum(jnp.exp(log_q) * (values - log_q)) * (nodes[1] - nodes[0]) ** 2
+    def elbo(p):
+        log_q = jax.vmap(lambda u: guide.log_prob(p, u))(grid)
+        return jnp.sum(jnp.exp(log_q) * (values - log_q)) * (nodes[1] - nodes[0]) ** 2
 
-        truth = _flat(jax.grad(elbo)(params))
-        noise = jax.random.normal(jax.random.key(0), (20_000, 8, 2))
-        found = jax.jit(
-            jax.vmap(
-                lambda n: mixed(guide, lambda u, _: jumping_target(u), jnp.array(-30.0), params, n, part)
-            )
-        )(noise)
-        rows = np.concatenate(
-            [np.reshape(leaf, (len(noise), -1)) for leaf in jax.tree.leaves(found.gradient)], axis=1
+    truth = _flat(jax.grad(elbo)(params))
+    noise = jax.random.normal(jax.random.key(0), (20_000, 8, 2))
+    found = jax.jit(
+        jax.vmap(lambda n: mixed(guide, lambda u, _: jumping_target(u), jnp.array(-30.0), params, n, part))
+    )(noise)
+    rows = np.concatenate(
+        [np.reshape(leaf, (len(noise), -1)) for leaf in jax.tree.leaves(found.gradient)], axis=1
+    )
+    error = rows.std(axis=0) / np.sqrt(len(rows))
+    # At most eight components at 4.5 standard errors: false failures below 1e-4. Quadrature of a
+    # jump on a grid is good to half a cell.
+    assert np.all(np.abs(rows.mean(axis=0) - truth) < 4.5 * error + 0.01)
+    blind = jax.vmap(
+        lambda n: Gradient("reparam").estimate(
+            guide, lambda u, _: jumping_target(u), jnp.array(-30.0), params, n
         )
-        error = rows.std(axis=0) / np.sqrt(len(rows))
-        # At most eight components at 4.5 standard errors: false failures below 1e-4. Quadrature of a
-        # jump on a grid is good to half a cell.
-        assert np.all(np.abs(rows.mean(axis=0) - truth) < 4.5 * error + 0.01)
-        blind = jax.vmap(
-            lambda n: Gradient("reparam").estimate(
-                guide, lambda u, _: jumping_target(u), jnp.array(-30.0), params, n
-            )
-        )(noise[:2_000])
-        means = [np.mean(np.asarray(leaf), axis=0).ravel() for leaf in jax.tree.leaves(blind.gradient)]
-        assert np.max(np.abs(np.concatenate(means) - truth)) > 0.2
+    )(noise[:2_000])
+    means = [np.mean(np.asarray(leaf), axis=0).ravel() for leaf in jax.tree.leaves(blind.gradient)]
+    assert np.max(np.abs(np.concatenate(means) - truth)) > 0.2
 
 
 def _flat(tree):
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree)])
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("guide", [MeanField(), FullRank()])
 def test_two_steps_draw_what_one_step_draws(guide):
     """A part and the rest given it: the same moments, and a density that factorises."""
-    with engine_scope("float64"):
-        generator = np.random.default_rng(0)
-        params = guide.init(generator.normal(size=(40, 3)) @ generator.normal(size=(3, 3)))
-        part = (False, True, True)
-        noise = jax.random.normal(jax.random.key(1), (100_000, 3))
-        first = jax.vmap(lambda n: guide.sample_part(params, n, part))(noise)
-        draws = np.asarray(jax.vmap(lambda u, n: guide.complete(params, u, n, part))(first, noise))
-        direct = np.asarray(jax.vmap(lambda n: guide.sample(params, n))(noise))
-        # Standard errors are 0.3% of a standard deviation, and of a covariance about 0.5%.
-        scale = direct.std(axis=0)
-        np.testing.assert_allclose(draws.mean(axis=0) / scale, direct.mean(axis=0) / scale, atol=0.02)
-        np.testing.assert_allclose(
-            np.cov(draws.T) / np.outer(scale, scale), np.cov(direct.T) / np.outer(scale, scale), atol=0.03
-        )
-        everything = (True, True, True)
-        for u in draws[:5]:
-            whole = guide.log_prob(params, u)
-            assert guide.log_prob_part(params, u, everything) == pytest.approx(float(whole), rel=1e-10)
-            marginal = stats.multivariate_normal(
-                np.asarray(params.loc)[1:], _covariance(guide, params)[1:, 1:]
-            ).logpdf(u[1:])
-            assert guide.log_prob_part(params, u, part) == pytest.approx(marginal, rel=1e-8)
+    generator = np.random.default_rng(0)
+    params = guide.init(generator.normal(size=(40, 3)) @ generator.normal(size=(3, 3)))
+    part = (False, True, True)
+    noise = jax.random.normal(jax.random.key(1), (100_000, 3))
+    first = jax.vmap(lambda n: guide.sample_part(params, n, part))(noise)
+    draws = np.asarray(jax.vmap(lambda u, n: guide.complete(params, u, n, part))(first, noise))
+    direct = np.asarray(jax.vmap(lambda n: guide.sample(params, n))(noise))
+    # Standard errors are 0.3% of a standard deviation, and of a covariance about 0.5%.
+    scale = direct.std(axis=0)
+    np.testing.assert_allclose(draws.mean(axis=0) / scale, direct.mean(axis=0) / scale, atol=0.02)
+    np.testing.assert_allclose(
+        np.cov(draws.T) / np.outer(scale, scale), np.cov(direct.T) / np.outer(scale, scale), atol=0.03
+    )
+    everything = (True, True, True)
+    for u in draws[:5]:
+        whole = guide.log_prob(params, u)
+        assert guide.log_prob_part(params, u, everything) == pytest.approx(float(whole), rel=1e-10)
+        marginal = stats.multivariate_normal(
+            np.asarray(params.loc)[1:], _covariance(guide, params)[1:, 1:]
+        ).logpdf(u[1:])
+        assert guide.log_prob_part(params, u, part) == pytest.approx(marginal, rel=1e-8)
 
 
 def _covariance(guide, params):

@@ -139,10 +139,10 @@ def one_draw(posterior):
 
 def normals_of(posterior, name):
     """The parameters of the guide for one site."""
-    coordinates, params = posterior._components[0].fit.target.coordinates, posterior.paths[0].guide.params
-    order = [coordinates.sites[index].name for segment in coordinates.segments for index in segment.sites]
-    start, stop = coordinates.slices[order.index(name)]
-    return np.asarray(params.loc[start:stop]), np.exp(params.log_scale[start:stop])
+    guide = posterior.paths[0].guide
+    (site,) = (site for site in guide.layout.sites if site.name == name)
+    own = slice(site.start, site.stop)
+    return np.asarray(guide.params.loc[own]), np.exp(guide.params.log_scale[own])
 
 
 def log_density(posterior, name, x):

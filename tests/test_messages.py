@@ -1,5 +1,6 @@
 """Mistakes that the libraries tell in their own words, or not at all: named with site, line and way out."""
 
+from functools import partial
 from math import comb
 
 import jax.numpy as jnp
@@ -14,11 +15,8 @@ import torch
 import pathmix
 from pathmix import errors
 from pathmix.discovery import PriorDiscovery
-from pathmix.engine.precision import engine_scope
-from pathmix.frontends.recognise import bind
-from pathmix.program.seeds import Seed
 from pathmix.regions.region import read_region
-from tests import exact
+from tests import exact, paths
 
 LIBRARIES = pytest.mark.parametrize(
     ("library", "d", "xp", "array"),
@@ -27,9 +25,7 @@ LIBRARIES = pytest.mark.parametrize(
 )
 
 
-def discover(model, *args, samples=32):
-    with engine_scope("float64"):
-        return PriorDiscovery(samples).discover(bind(model, args), Seed.of(0), read_region)
+discover = partial(paths.discover, samples=32, on_path=read_region)
 
 
 @LIBRARIES

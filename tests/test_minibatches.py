@@ -11,16 +11,14 @@ from scipy import stats
 
 from pathmix.discovery import PriorDiscovery
 from pathmix.engine.executables import Executables
-from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Plate
-from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.minibatches import Minibatches
 from tests import exact
+from tests.paths import target_of
 
 DATA = np.random.default_rng(0).normal(1.5, 1.0, size=60)
 
@@ -52,21 +50,19 @@ def test_weights_use_the_full_data():
     assert posterior.weights["shifted=1"] > 0.99
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("program", [model, local_latents])
 def test_minibatch_densities_are_unbiased(program):
     """Averaged over all disjoint minibatches, the log-density is that of the full data."""
-    with engine_scope("float64"):
-        path = (
-            PriorDiscovery(16).discover(bind(program, (DATA,)), Seed.of(0), lambda slp, draws: None).paths[0]
-        )
-        assert path.slp.plates == (Plate("data", 60, 10),)
-        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
-        u = jnp.asarray(np.random.default_rng(1).normal(size=target.dim))
-        batches = jnp.asarray(np.random.default_rng(2).permutation(60).reshape(6, 10))
-        full = target.density(u, target.arguments)
-        parts = jax.vmap(lambda rows: target.density(u, target.arguments, [rows]))(batches)
-        assert float(parts.log_joint.mean()) == pytest.approx(float(full.log_joint), rel=1e-10)
-        assert float(parts.log_joint.std()) > 0.1
+    path = PriorDiscovery(16).discover(bind(program, (DATA,)), Seed.of(0), lambda slp, draws: None).paths[0]
+    assert path.slp.plates == (Plate("data", 60, 10),)
+    target = target_of(path)
+    u = jnp.asarray(np.random.default_rng(1).normal(size=target.dim))
+    batches = jnp.asarray(np.random.default_rng(2).permutation(60).reshape(6, 10))
+    full = target.density(u, target.arguments)
+    parts = jax.vmap(lambda rows: target.density(u, target.arguments, [rows]))(batches)
+    assert float(parts.log_joint.mean()) == pytest.approx(float(full.log_joint), rel=1e-10)
+    assert float(parts.log_joint.std()) > 0.1
 
 
 def test_local_latents_are_fitted():
@@ -88,18 +84,18 @@ def test_streams_are_shuffles():
     assert not np.array_equal(rows, minibatches.rows(1, 20)[0])
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(("estimator", "own"), [("reparam", True), ("score", False), ("truncated", False)])
 def test_particles_have_minibatches_of_their_own_unless_they_are_compared(estimator, own):
     """Six disjoint minibatches are all the data, and the mean's gradient is linear in them."""
-    with engine_scope("float64"):
-        whole, in_parts = (location_after_a_step(estimator, batch) for batch in (len(DATA), 10))
+    whole, in_parts = (location_after_a_step(estimator, batch) for batch in (len(DATA), 10))
     assert (in_parts == pytest.approx(whole, rel=1e-10)) == own
 
 
 def location_after_a_step(estimator, batch):
     program = bind(model, (DATA, batch))
     path = PriorDiscovery(16).discover(program, Seed.of(0), lambda slp, draws: None).paths[0]
-    target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
+    target = target_of(path)
     options = TrainingOptions(optax.sgd(1e-3), particles=6, elbo_samples=10)
     fit = PathFit(target, MeanField(), estimator, options, Executables(), Seed.of(0))
     start = fit.start_from(np.array([[-1.0], [1.0]]))

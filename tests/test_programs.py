@@ -7,44 +7,39 @@ from numpyro.infer.util import log_density
 from scipy import stats
 
 import pathmix
-from pathmix.discovery import PriorDiscovery
-from pathmix.engine.precision import engine_scope
-from pathmix.frontends.recognise import bind
-from pathmix.program.seeds import Seed
-from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
 from tests import exact
+from tests.paths import discover, target_of
 from tests.zoo import programs
 from tests.zoo.programs import PROGRAMS, WHOLE_DATA
 
 
 def discovered(model, args, samples=200):
-    return PriorDiscovery(samples).discover(bind(model, args), Seed.of(3), lambda slp, draws: None)
+    return discover(model, *args, samples=samples, seed=3)
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)
 def test_densities_are_numpyros_own(model):
     """Along every path, at prior draws, in float64."""
-    with engine_scope("float64"):
-        for path in discovered(model, PROGRAMS[model], 60).paths[:4]:
-            target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
-            row = {name: values[0] for name, values in path.draws.items()}
-            values = [np.asarray(row[site.name]) for site in path.slp.sites]
-            expected, _ = log_density(model, WHOLE_DATA[model], {}, row)
-            assert float(target.log_joint(values, target.arguments)) == pytest.approx(
-                float(expected), rel=1e-10, abs=1e-10
-            )
-            u = target.unconstrain(values, target.arguments)
-            density = target.density(u, target.arguments)
-            assert bool(density.inside)
-            assert float(density.log_joint) == pytest.approx(float(expected), rel=1e-8, abs=1e-8)
+    for path in discovered(model, PROGRAMS[model], 60).paths[:4]:
+        target = target_of(path)
+        row = {name: values[0] for name, values in path.draws.items()}
+        values = [np.asarray(row[site.name]) for site in path.slp.sites]
+        expected, _ = log_density(model, WHOLE_DATA[model], {}, row)
+        assert float(target.log_joint(values, target.arguments)) == pytest.approx(
+            float(expected), rel=1e-10, abs=1e-10
+        )
+        u = target.unconstrain(values, target.arguments)
+        density = target.density(u, target.arguments)
+        assert bool(density.inside)
+        assert float(density.log_joint) == pytest.approx(float(expected), rel=1e-8, abs=1e-8)
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("model", PROGRAMS, ids=lambda model: model.__name__)
 def test_paths_partition_the_prior(model):
     """Every prior run follows exactly one path, and path identities are unique."""
-    with engine_scope("float64"):
-        found = discovered(model, PROGRAMS[model])
+    found = discovered(model, PROGRAMS[model])
     assert sum(path.followers for path in found.paths) == found.samples
     # What is missing is exactly what is known to be unseen: draws of the discrete sites that come first.
     seen = sum(path.prior_mass for path in found.paths)
@@ -141,6 +136,7 @@ def test_a_recursive_grammar():
     assert product.label == "e.leaf=0, e.l.leaf=1, e.r.leaf=1"
 
 
+@pytest.mark.usefixtures("engine")
 def test_identities_do_not_depend_on_the_process():
     """The digest of a path is the same in a fresh interpreter with another hash seed."""
     import subprocess
@@ -153,8 +149,7 @@ def test_identities_do_not_depend_on_the_process():
         "    found = discovered(programs.comma_names, (0.3,))\n"
         "print(' '.join(p.slp.path.digest for p in found.paths))"
     )
-    with engine_scope("float64"):
-        here = [p.slp.path.digest for p in discovered(programs.comma_names, (0.3,)).paths]
+    here = [p.slp.path.digest for p in discovered(programs.comma_names, (0.3,)).paths]
     out = subprocess.run(
         [sys.executable, "-c", code],
         env={"PYTHONHASHSEED": "77", "PATH": "", "JAX_PLATFORMS": "cpu"},

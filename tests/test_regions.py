@@ -19,7 +19,7 @@ from pathmix.regions.intervals import INF, Interval
 from pathmix.regions.region import read_region
 from pathmix.regions.witnesses import agreeing
 from pathmix.target.boxes import make_box
-from pathmix.target.target import make_target
+from tests.paths import discover, target_of
 
 
 def regions(ask, prior):
@@ -30,8 +30,8 @@ def regions(ask, prior):
         ask(x)
         numpyro.sample("z", dist.Normal(0, 1))
 
+    found = discover(model, samples=400)
     with engine_scope("float64"):
-        found = PriorDiscovery(400).discover(bind(model), Seed.of(0), lambda slp, draws: None)
         return [(read_region(path.slp, path.draws), path) for path in found.paths]
 
 
@@ -144,6 +144,7 @@ def test_boxes_can_be_switched_off():
         assert region.kind == "general" and not region.bounds and len(region.live) == 1
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_known_side_decides_an_alternative():
     def model():
         k = numpyro.sample("k", dist.Bernoulli(0.5))
@@ -151,17 +152,17 @@ def test_a_known_side_decides_an_alternative():
         if (k == 1) & (x > 0.5):
             numpyro.sample("z", dist.Normal(0, 1))
 
-    with engine_scope("float64"):
-        found = PriorDiscovery(200).discover(bind(model), Seed.of(0), lambda slp, draws: None)
-        kinds = {
-            (path.slp.path.pinned[0][1], path.slp.path.decisions[0].value): read_region(path.slp, path.draws)
-            for path in found.paths
-        }
+    found = PriorDiscovery(200).discover(bind(model), Seed.of(0), lambda slp, draws: None)
+    kinds = {
+        (path.slp.path.pinned[0][1], path.slp.path.decisions[0].value): read_region(path.slp, path.draws)
+        for path in found.paths
+    }
     assert kinds[0, False].kind == "free"
     assert kinds[1, False].bounds["x"][0].upper == 0.5
     assert kinds[1, True].bounds["x"][0].lower == 0.5
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(
     ("lower", "upper"),
     [
@@ -172,33 +173,32 @@ def test_a_known_side_decides_an_alternative():
     ],
 )
 def test_box_bijections(lower, upper):
-    with engine_scope("float64"):
-        draws = np.clip(np.random.default_rng(0).normal(size=(50, 2)), lower, upper)
-        box = make_box(np.array(lower), np.array(upper), draws)
-        u = jnp.array([[-3.0, 2.0], [0.1, -0.4], [4.0, 5.0]])
-        x = jax.vmap(box)(u)
-        assert np.all((x > np.array(lower)) & (x < np.array(upper)))
-        np.testing.assert_allclose(jax.vmap(box.inv)(x), u, rtol=1e-6)
-        slopes = jax.vmap(lambda row: jnp.diag(jax.jacobian(box)(row)))(u)
-        expected = jax.vmap(box.log_abs_det_jacobian)(u, x)
-        np.testing.assert_allclose(np.log(np.abs(slopes)), expected, rtol=1e-8, atol=1e-12)
+    draws = np.clip(np.random.default_rng(0).normal(size=(50, 2)), lower, upper)
+    box = make_box(np.array(lower), np.array(upper), draws)
+    u = jnp.array([[-3.0, 2.0], [0.1, -0.4], [4.0, 5.0]])
+    x = jax.vmap(box)(u)
+    assert np.all((x > np.array(lower)) & (x < np.array(upper)))
+    np.testing.assert_allclose(jax.vmap(box.inv)(x), u, rtol=1e-6)
+    slopes = jax.vmap(lambda row: jnp.diag(jax.jacobian(box)(row)))(u)
+    expected = jax.vmap(box.log_abs_det_jacobian)(u, x)
+    np.testing.assert_allclose(np.log(np.abs(slopes)), expected, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.usefixtures("engine")
 def test_supports_that_depend_on_other_sites():
     def model():
         a = numpyro.sample("a", dist.HalfNormal(1.0))
         b = numpyro.sample("b", dist.Uniform(0, a))
         numpyro.sample("c", dist.Uniform(b, a + 1))
 
-    with engine_scope("float64"):
-        (path,) = PriorDiscovery(32).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
-        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
-        rows = [jnp.asarray(path.draws[name]) for name in ("a", "b", "c")]
-        u = jax.vmap(lambda *row: target.unconstrain(row, target.arguments))(*rows)
-        back = jax.vmap(lambda row: target.values(row, target.arguments)[0])(u)
-        for name, values in zip(("a", "b", "c"), rows, strict=True):
-            np.testing.assert_allclose(back[name], values, rtol=1e-9)
-        assert np.all(np.isfinite(u))
+    (path,) = PriorDiscovery(32).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
+    target = target_of(path)
+    rows = [jnp.asarray(path.draws[name]) for name in ("a", "b", "c")]
+    u = jax.vmap(lambda *row: target.unconstrain(row, target.arguments))(*rows)
+    back = jax.vmap(lambda row: target.values(row, target.arguments)[0])(u)
+    for name, values in zip(("a", "b", "c"), rows, strict=True):
+        np.testing.assert_allclose(back[name], values, rtol=1e-9)
+    assert np.all(np.isfinite(u))
 
 
 def test_intervals():
@@ -211,6 +211,7 @@ def test_intervals():
     assert Interval(upper=2, upper_closed=True).describe("x") == "x <= 2"
 
 
+@pytest.mark.usefixtures("engine")
 def test_observed_values_bound_what_they_are_compared_with():
     """`all(y <= theta)` is theta >= max(y), also through a monotone function, and element by element."""
     y = np.array([0.3, 0.9, -2.0])
@@ -222,10 +223,9 @@ def test_observed_values_bound_what_they_are_compared_with():
             numpyro.sample("z", dist.Normal(0, 1))
 
     def boxes(compare):
-        with engine_scope("float64"):
-            found = PriorDiscovery(400).discover(bind(model, (compare,)), Seed.of(0), lambda *_: None)
-            (path,) = (path for path in found.paths if path.slp.path.decisions[0].value)
-            return read_region(path.slp, path.draws).bounds
+        found = PriorDiscovery(400).discover(bind(model, (compare,)), Seed.of(0), lambda *_: None)
+        (path,) = (path for path in found.paths if path.slp.path.decisions[0].value)
+        return read_region(path.slp, path.draws).bounds
 
     assert boxes(lambda t, _: jnp.all(y <= t)) == {"theta": {0: Interval(0.9, lower_closed=True)}}
     assert boxes(lambda t, _: jnp.all(y > -2 * t)) == {"theta": {0: Interval(1.0)}}
@@ -238,6 +238,7 @@ def test_observed_values_bound_what_they_are_compared_with():
     assert boxes(lambda t, _: jnp.all(jnp.zeros(0) < t)) == {}
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(
     ("box", "agrees"),
     [
@@ -256,10 +257,9 @@ def test_boxes_are_tried(box, agrees):
     ((_, path), *_) = [
         found for found in regions(lambda x: bool((x > -2) & (x < 3)), NORMAL) if found[0].bounds
     ]
-    with engine_scope("float64"):
-        assert agreeing(path.slp, {path.slp.FIRST_CONDITION: {(0, 0): box}}, path.draws) == (
-            {path.slp.FIRST_CONDITION} if agrees else set()
-        )
+    assert agreeing(path.slp, {path.slp.FIRST_CONDITION: {(0, 0): box}}, path.draws) == (
+        {path.slp.FIRST_CONDITION} if agrees else set()
+    )
 
 
 def unsigned():
@@ -280,6 +280,7 @@ def eight_bits_in_pyro():
         pyro.sample("a", pyro_dist.Normal(0, 1))
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("model", [unsigned, unsigned_in_pyro, eight_bits_in_pyro])
 def test_conversions_that_wrap_around(model):
     """The prior mass of a path: a sum over whole numbers, and an integral over its region."""
@@ -289,18 +290,18 @@ def test_conversions_that_wrap_around(model):
     mass = masses[whole % 256 > 100].sum()
     assert mass == pytest.approx(0.6, abs=0.01)
     x = np.linspace(-9, 9, 18_000) + 1 / 3000
-    with engine_scope("float64"):
-        found = PriorDiscovery(100).discover(bind(model), Seed.of(0), lambda *_: None)
-        assert len(found.paths) == 2
-        for path in found.paths:
-            target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
-            assert target.region.kind == "general"
-            rows = np.pad(x[:, None], ((0, 0), (0, target.dim - 1)))
-            inside = jax.vmap(lambda row, t=target: t.density(row, t.arguments).inside)(jnp.asarray(rows))
-            expected = mass if "a" in path.slp.path.addresses else 1 - mass
-            assert np.sum(stats.norm.pdf(x)[inside]) * 18 / 18_000 == pytest.approx(expected, abs=2e-3)
+    found = PriorDiscovery(100).discover(bind(model), Seed.of(0), lambda *_: None)
+    assert len(found.paths) == 2
+    for path in found.paths:
+        target = target_of(path)
+        assert target.region.kind == "general"
+        rows = np.pad(x[:, None], ((0, 0), (0, target.dim - 1)))
+        inside = jax.vmap(lambda row, t=target: t.density(row, t.arguments).inside)(jnp.asarray(rows))
+        expected = mass if "a" in path.slp.path.addresses else 1 - mass
+        assert np.sum(stats.norm.pdf(x)[inside]) * 18 / 18_000 == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.usefixtures("engine")
 def test_boxes_of_pyro_programs():
     y = torch.tensor([0.3, 0.9, -2.0], dtype=torch.float64)
 
@@ -310,10 +311,9 @@ def test_boxes_of_pyro_programs():
         if (y <= theta).all() and not (each < -1).any() and torch.tanh(theta) < 1:
             pyro.sample("z", pyro_dist.Normal(0, 1))
 
-    with engine_scope("float64"):
-        found = PriorDiscovery(300).discover(bind(model), Seed.of(0), lambda *_: None)
-        (path,) = (path for path in found.paths if "z" in path.slp.path.addresses)
-        region = read_region(path.slp, path.draws)
+    found = PriorDiscovery(300).discover(bind(model), Seed.of(0), lambda *_: None)
+    (path,) = (path for path in found.paths if "z" in path.slp.path.addresses)
+    region = read_region(path.slp, path.draws)
     assert region.kind == "box"
     assert region.bounds["each"] == {i: Interval(-1, lower_closed=True) for i in range(3)}
     theta = region.bounds["theta"][0]

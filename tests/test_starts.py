@@ -11,7 +11,6 @@ from scipy import integrate, stats
 import pathmix
 from pathmix.discovery import PriorDiscovery
 from pathmix.engine.executables import Executables
-from pathmix.engine.precision import engine_scope
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
@@ -23,6 +22,7 @@ from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.pooled import Prior, pool
 from pathmix.training.starts import Start, Starts, likelihood_powers
 from tests import exact
+from tests.paths import discover, target_of
 from tests.zoo import programs
 
 HEIGHT, PLACE, WIDTH = 10.0, 3.0, 0.1
@@ -78,24 +78,37 @@ def test_threads_do_not_change_what_starts_find():
     assert one.weights == two.weights
 
 
+@pytest.mark.usefixtures("engine")
+def trained(model, steps):
+    """The fits of all paths of a program, by the value of `longer`."""
+    options = TrainingOptions(optax.adam(0.03), particles=10, elbo_samples=100)
+    fits = {}
+    for path in discover(model, samples=64).paths:
+        fit = PathFit(target_of(path), MeanField(), "reparam", options, Executables(), Seed.of(0))
+        fit.initialise(path.draws)
+        for _ in fit.train(steps, log_c=0.0):
+            pass
+        fits[dict(path.slp.path.pinned)["longer"]] = fit
+    return fits
+
+
+@pytest.mark.usefixtures("engine")
 def test_paths_lend_the_sites_that_others_have_too():
-    posterior = exact.fit(nested, budget=2_000, starts=3)
-    fits = {
-        path.pinned["longer"]: c.fit for path, c in zip(posterior.paths, posterior._components, strict=True)
-    }
-    with engine_scope("float64"):
-        donors = Donors(list(fits.values()))
-        (lent,) = donors.of(fits[1], 5)
-        assert lent.keys() == {"m"}
-        assert lent["m"] == pytest.approx(float(fits[0].location(fits[0].params)["m"]))
-        assert donors.of(fits[1], 0) == []
+    fits = trained(nested, steps=100)
+    donors = Donors(list(fits.values()))
+    (lent,) = donors.of(fits[1], 5)
+    assert lent.keys() == {"m"}
+    assert lent["m"] == pytest.approx(float(fits[0].location(fits[0].params)["m"]))
+    assert donors.of(fits[1], 0) == []
 
 
 def test_a_path_takes_over_what_another_found():
     """Both paths end in the same mode of the site that they share."""
     posterior = exact.fit(nested, budget=12_000, starts=Starts(3), seed=1, optimizer=optax.adam(0.03))
-    with engine_scope("float64"):
-        centres = [c.fit.location(c.fit.params)["m"] for c in posterior._components]
+    centres = []
+    for path in posterior.paths:
+        (site,) = (site for site in path.guide.layout.sites if site.name == "m")
+        centres += [path.guide.family.centre(path.guide.params)[site.start]]  # on the real line
     np.testing.assert_allclose(centres, PLACE, atol=0.2)
 
 
@@ -115,6 +128,7 @@ def test_starts_are_compared_by_steps_with_the_whole_likelihood():
     assert Start(None, steps=5, annealed=6, history=[np.arange(5.0)]).level(2) == -np.inf
 
 
+@pytest.mark.usefixtures("engine")
 def test_the_priors_mean_is_over_the_draws_of_all_paths_that_fit():
     """The pool of x has values of both signs, so each path takes its own there; z is the same on both."""
 
@@ -124,20 +138,19 @@ def test_the_priors_mean_is_over_the_draws_of_all_paths_that_fit():
         numpyro.sample("y", dist.Normal(x if x < 0 else z, 1), obs=0.0)
 
     fits = []
-    with engine_scope("float64"):
 
-        def formulate(slp, draws):
-            target = make_target(slp, read_region(slp, draws), draws)
-            options = TrainingOptions(optax.adam(0.01), 1, 10)
-            fits.append(PathFit(target, MeanField(), "reparam", options, Executables(), Seed.of(0)))
+    def formulate(slp, draws):
+        target = make_target(slp, read_region(slp, draws), draws)
+        options = TrainingOptions(optax.adam(0.01), 1, 10)
+        fits.append(PathFit(target, MeanField(), "reparam", options, Executables(), Seed.of(0)))
 
-        found = PriorDiscovery(3_000).discover(bind(model, ()), Seed.of(0), formulate)
-        pooled = pool(found.paths)
-        for fit, path in zip(fits, found.paths, strict=True):
-            fit.initialise(path.draws)
-            x, z = Prior(fit, path.draws, pooled).mean
-            assert x == pytest.approx(fit.vectors[:, 0].mean())
-            assert z == pytest.approx(pooled["z", ()].mean())
+    found = PriorDiscovery(3_000).discover(bind(model, ()), Seed.of(0), formulate)
+    pooled = pool(found.paths)
+    for fit, path in zip(fits, found.paths, strict=True):
+        fit.initialise(path.draws)
+        x, z = Prior(fit, path.draws, pooled).mean
+        assert x == pytest.approx(fit.vectors[:, 0].mean())
+        assert z == pytest.approx(pooled["z", ()].mean())
     signs = np.mean(pooled["x", ()] < 0)
     # At 4.5 standard errors of a share of 1,024 draws.
     assert len(fits) == 2 and signs == pytest.approx(0.5, abs=4.5 * 0.5 / 32)

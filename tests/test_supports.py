@@ -8,12 +8,10 @@ import numpyro.distributions as dist
 import pytest
 
 from pathmix.discovery import PriorDiscovery
-from pathmix.engine.precision import engine_scope
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
-from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
+from tests.paths import discover, target_of
 
 DISTRIBUTIONS = {
     "real": dist.Normal(0, 1),
@@ -48,6 +46,7 @@ def _independent(x):
     return x.ravel()
 
 
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_bijections_round_trip_and_keep_densities(name):
     prior = DISTRIBUTIONS[name]
@@ -55,32 +54,30 @@ def test_bijections_round_trip_and_keep_densities(name):
     def model():
         numpyro.sample("x", prior)
 
-    with engine_scope("float64"):
-        (path,) = PriorDiscovery(16).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
-        target = make_target(path.slp, read_region(path.slp, path.draws), path.draws)
-        x = jnp.asarray(path.draws["x"])
-        u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
-        assert u.shape == (16, target.dim) and np.all(np.isfinite(u))
-        back = jax.vmap(lambda row: target.values(row, target.arguments)[0]["x"])(u)
-        np.testing.assert_allclose(back, x, rtol=1e-5, atol=1e-6)
-        density = jax.vmap(lambda row: target.density(row, target.arguments))(u)
-        with numpyro.validation_enabled(False):
-            expected = prior.log_prob(back).reshape(16, -1).sum(axis=1)
-        np.testing.assert_allclose(density.log_prior, expected, rtol=1e-6, atol=1e-6)
-        if name not in ("simplex", "batched simplex", "correlation", "correlation factor", "zero sum"):
-            # As many numbers out as in: the log-determinant is that of the Jacobian.
-            free = jax.vmap(
-                jax.jacobian(lambda row: _independent(target.values(row, target.arguments)[0]["x"]))
-            )
-            _, expected_det = np.linalg.slogdet(free(u))
-            np.testing.assert_allclose(density.log_det, expected_det, rtol=1e-6, atol=1e-6)
-        gradient = jax.vmap(jax.grad(lambda row: sum(target.density(row, target.arguments)[:3])))(u)
-        assert np.all(np.isfinite(gradient))
+    (path,) = discover(model, samples=16).paths
+    target = target_of(path)
+    x = jnp.asarray(path.draws["x"])
+    u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
+    assert u.shape == (16, target.dim) and np.all(np.isfinite(u))
+    back = jax.vmap(lambda row: target.values(row, target.arguments)[0]["x"])(u)
+    np.testing.assert_allclose(back, x, rtol=1e-5, atol=1e-6)
+    density = jax.vmap(lambda row: target.density(row, target.arguments))(u)
+    with numpyro.validation_enabled(False):
+        expected = prior.log_prob(back).reshape(16, -1).sum(axis=1)
+    np.testing.assert_allclose(density.log_prior, expected, rtol=1e-6, atol=1e-6)
+    if name not in ("simplex", "batched simplex", "correlation", "correlation factor", "zero sum"):
+        # As many numbers out as in: the log-determinant is that of the Jacobian.
+        free = jax.vmap(jax.jacobian(lambda row: _independent(target.values(row, target.arguments)[0]["x"])))
+        _, expected_det = np.linalg.slogdet(free(u))
+        np.testing.assert_allclose(density.log_det, expected_det, rtol=1e-6, atol=1e-6)
+    gradient = jax.vmap(jax.grad(lambda row: sum(target.density(row, target.arguments)[:3])))(u)
+    assert np.all(np.isfinite(gradient))
 
 
+@pytest.mark.usefixtures("engine")
 def test_a_support_without_a_bijection():
     def model():
         numpyro.sample("direction", dist.ProjectedNormal(jnp.ones(3)))
 
-    with engine_scope("float64"), pytest.raises(UnsupportedSiteError, match=r"direction.*test_supports"):
+    with pytest.raises(UnsupportedSiteError, match=r"direction.*test_supports"):
         PriorDiscovery(4).discover(bind(model), Seed.of(0), lambda slp, draws: None)

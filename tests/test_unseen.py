@@ -1,5 +1,7 @@
 """What is said about paths that were never seen: exact where it can be, and else a bound that holds."""
 
+from functools import partial
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -16,17 +18,10 @@ from experiments.baselines import BBVI
 from pathmix.discovery import PriorDiscovery
 from pathmix.discovery.cells import Cell
 from pathmix.discovery.unseen import Sighting, at_most, prior_mass
-from pathmix.engine.precision import engine_scope
-from pathmix.frontends.recognise import bind
 from pathmix.methods.dcc import DCC
-from pathmix.program.seeds import Seed
-from tests import exact
+from tests import exact, paths
 
-
-def discover(model, *args, seed=0, precision="float64", samples=200, **options):
-    with engine_scope(precision):
-        discovery = PriorDiscovery(samples, **options)
-        return discovery.discover(bind(model, args), Seed.of(seed), lambda slp, draws: None)
+discover = partial(paths.discover, samples=200)
 
 
 def numpyro_steps(y=None):

@@ -84,19 +84,22 @@ def _fitted(
     known: KnownPath, text: str, drawn: PathDraws | None, total: int, training: Training, log_q: LogQ
 ) -> tuple[FittedPath, Component]:
     count = 0 if drawn is None else len(drawn.log_q)
-    weight, elbo = count / total, -np.inf
+    weight, elbo, error = count / total, -np.inf, np.nan
     status = Status.OUTSIDE
     message = f"None of {total} draws of the guide followed this path; it carries no weight."
     if drawn is not None:
         status, message = _verdict(drawn.log_gamma, total, training.steps)
         if status is Status.OK:
-            elbo = float(np.mean(drawn.log_gamma - drawn.log_q) + np.log(weight))
+            ratios = drawn.log_gamma - drawn.log_q
+            elbo = float(np.mean(ratios) + np.log(weight))
+            error = float(np.sqrt((np.var(ratios) + 1 - weight) / count))
     path = FittedPath(
         label=text,
         path=known.slp.path,
         weight=weight,
         log_evidence=elbo,
         elbo=elbo,
+        elbo_error=error,
         acceptance=1.0,
         steps=training.steps,
         status=status,

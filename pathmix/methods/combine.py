@@ -26,6 +26,7 @@ class Outcome:
 
     log_evidence: float  # or its lower bound
     elbo: float
+    elbo_error: float
     steps: int
     evaluations: int
     status: Status
@@ -63,6 +64,7 @@ def judge(
             weight=float(weight),
             log_evidence=outcome.log_evidence,
             elbo=outcome.elbo,
+            elbo_error=outcome.elbo_error,
             acceptance=outcome.acceptance,
             steps=outcome.steps,
             status=status,

@@ -1,5 +1,6 @@
 """Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -182,6 +183,7 @@ def _outcome(contender: Contender[PathFit]) -> Outcome:
     return Outcome(
         log_evidence=fit.elbo,
         elbo=fit.elbo,
+        elbo_error=math.nan if fit.estimate is None else fit.estimate.error,
         acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
         steps=fit.steps,
         evaluations=fit.evaluations,
@@ -189,7 +191,9 @@ def _outcome(contender: Contender[PathFit]) -> Outcome:
         message=message,
         component=TruncatedGuide(fit, contender.label),
         gradient=fit.gradient.estimator,
-        guide=FittedGuide(fit.guide, None if fit.start is None else fit.params),
+        guide=FittedGuide(
+            fit.guide, None if fit.start is None else fit.params, layout_of(fit.target.coordinates)
+        ),
         history=fit.history,
     )
 

@@ -10,6 +10,7 @@ from pathmix.guides.base import Guide, Params
 from pathmix.posterior.status import Status
 from pathmix.program.path import Path
 from pathmix.regions.region import Region
+from pathmix.target.layout import Layout
 
 GradientKind = Literal["reparam", "mixed", "score", "truncated"]
 
@@ -20,6 +21,7 @@ class FittedGuide:
 
     family: Guide
     params: Params
+    layout: Layout  # which part of the vector belongs to which site
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,7 @@ class FittedPath:
     weight: float
     log_evidence: float  # an estimate, or its lower bound, the ELBO
     elbo: float  # NaN for methods that have none
+    elbo_error: float  # standard error of the estimate
     acceptance: float  # share of the guide's draws inside the region; NaN without a guide
     steps: int
     status: Status

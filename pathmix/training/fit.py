@@ -62,6 +62,7 @@ class Turn(NamedTuple):
 
 class ElboEstimate(NamedTuple):
     elbo: float
+    error: float  # its standard error
     acceptance: float
     draws: int
     zero_density: float  # share of draws with zero density inside the region
@@ -307,12 +308,16 @@ class PathFit:
         zero = inside & np.isneginf(log_ratios)
         accepted = log_ratios[inside & ~zero]
         acceptance = float(np.mean(inside & ~zero))
-        elbo = -math.inf
+        elbo, error = -math.inf, math.nan
         broken = np.isnan(accepted) | np.isposinf(accepted)
         if len(accepted) and not np.any(broken):
             elbo = float(np.mean(accepted) + np.log(acceptance))
+            # By the delta method: the mean over the accepted draws, and the logarithm of their share.
+            of_share = (1 - acceptance) / (acceptance * len(inside))
+            error = float(np.sqrt(np.var(accepted) / len(accepted) + of_share))
         self.estimate = ElboEstimate(
             elbo=elbo,
+            error=error,
             acceptance=acceptance,
             draws=len(inside),
             zero_density=float(np.mean(zero)),

@@ -167,6 +167,7 @@ def _outcome(contender: Contender[PathChains]) -> Outcome:
     return Outcome(
         log_evidence=chains.log_evidence,
         elbo=math.nan,
+        elbo_error=math.nan,
         effective_draws=chains.evidence.effective_draws,
         chain_acceptance=chains.acceptance,
         steps=chains.steps,
