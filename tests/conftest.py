@@ -10,7 +10,12 @@ SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().splitlines())
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
+    found = {item.nodeid for item in items}
+    files = {nodeid.partition("::")[0] for nodeid in found}
+    gone = sorted(name for name in SLOW - found if name.partition("::")[0] in files)
+    if gone and not any("::" in argument for argument in config.args):
+        raise pytest.UsageError(f"slow.txt names tests that are not there: {', '.join(gone)}")
     for item in items:
         if item.nodeid in SLOW:
             item.add_marker(pytest.mark.trust)

@@ -13,7 +13,7 @@ from pathmix.errors import PathmixWarning, ProgramError
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering import TABLE, callback
 from pathmix.frontends.pyro.lowering.interpret import interpret
-from tests.against_torch import double_precision, in_jax, in_torch
+from tests.frontends.pyro.against_torch import double_precision, in_jax, in_torch
 
 aten = torch.ops.aten
 

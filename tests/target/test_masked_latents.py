@@ -11,7 +11,7 @@ from scipy import stats
 from pathmix import Status
 from pathmix.discovery import PriorDiscovery
 from tests import exact
-from tests.test_observations import both, tools
+from tests.frontends.test_observations import both, tools
 
 FEW = PriorDiscovery(100)
 DATA, SEEN = np.array([1.0, 0.0, 1.0, 2.0]), np.array([True, False, True, True])

@@ -19,7 +19,7 @@ import pathmix
 from experiments.baselines import BBVI, AutoGuide
 from pathmix.errors import RunawayProgramError, ValueLookupError
 from pathmix.methods.dcc import DCC
-from tests.test_supports import DISTRIBUTIONS
+from tests.target.test_supports import DISTRIBUTIONS
 
 QUICK = {
     "discovery": pathmix.PriorDiscovery(60),

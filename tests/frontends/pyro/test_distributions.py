@@ -16,9 +16,9 @@ from torch.distributions import Distribution
 
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering import TABLE
-from tests.against_torch import double_precision, in_jax, in_torch
+from tests.frontends.pyro.against_torch import double_precision, in_jax, in_torch
 
-DOCS = Path(__file__).parent.parent / "docs" / "pyro.md"
+DOCS = Path(__file__).parents[3] / "docs" / "pyro.md"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from pathmix.methods.dcc.pimais import Evidence, make_log_weights
 from pathmix.methods.dcc.spread import Factors, Spread
 from pathmix.methods.dcc.thinned import Thinned
 from tests import exact
-from tests.lapack_calls import lapack_equations
+from tests.engine.lapack_calls import lapack_equations
 from tests.paths import discover, target_of
 from tests.zoo import programs
 

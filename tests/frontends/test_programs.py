@@ -143,7 +143,7 @@ def test_identities_do_not_depend_on_the_process():
     import sys
 
     code = (
-        "from tests.test_programs import discovered; from tests.zoo import programs;"
+        "from tests.frontends.test_programs import discovered; from tests.zoo import programs;"
         "from pathmix.engine.precision import engine_scope\n"
         "with engine_scope('float64'):\n"
         "    found = discovered(programs.comma_names, (0.3,))\n"

@@ -12,8 +12,8 @@ from pathmix.frontends.pyro.lowering.interpret import interpret
 from pathmix.program.graph import Graph
 from pathmix.target.switches import evaluate_marked
 from pathmix.training.jumps import Marked, jumping_switches
-from tests.against_torch import FAST_TO_COMPILE, double_precision
-from tests.test_pyro_distributions import EXAMPLES, LOOKING, as_function
+from tests.frontends.pyro.against_torch import FAST_TO_COMPILE, double_precision
+from tests.frontends.pyro.test_distributions import EXAMPLES, LOOKING, as_function
 
 POINTS = 48
 NUMPYRO = {

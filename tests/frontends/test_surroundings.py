@@ -25,7 +25,7 @@ from pathmix.engine.precision import engine_scope
 from pathmix.errors import SurroundingsError
 from pathmix.methods.dcc import DCC
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 QUICK = {"discovery": pathmix.PriorDiscovery(60), "progress": False}
 METHODS = [pathmix.SDVI, DCC, BBVI, AutoGuide]
 

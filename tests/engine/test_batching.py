@@ -13,7 +13,7 @@ from pathmix.engine import batching
 from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.lapack import without_batched_calls
 from tests import exact
-from tests.lapack_calls import batched_custom_calls, batched_equations
+from tests.engine.lapack_calls import batched_custom_calls, batched_equations
 
 POINTS = np.linspace(0, 1, 6)
 

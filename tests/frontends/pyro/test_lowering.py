@@ -13,8 +13,8 @@ from torch.utils import _pytree as pytree
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering import TABLE
 from pathmix.frontends.pyro.lowering.interpret import interpret
-from tests.against_torch import double_precision, in_jax, in_torch
-from tests.lowering_examples import EXAMPLES, Known
+from tests.frontends.pyro.against_torch import double_precision, in_jax, in_torch
+from tests.frontends.pyro.lowering_examples import EXAMPLES, Known
 
 aten = torch.ops.aten
 

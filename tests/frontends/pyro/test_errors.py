@@ -29,7 +29,7 @@ def test_duplicate_sites():
         pyro.sample("x", dist.Normal(0, 1))
 
     with pytest.raises(
-        errors.DuplicateSiteError, match=r"'x': one at test_pyro_errors.py:\d+, one at test_pyro_errors"
+        errors.DuplicateSiteError, match=r"'x': one at test_errors.py:\d+, one at test_errors"
     ):
         run(model)
 
@@ -50,9 +50,7 @@ def test_a_continuous_value_made_a_number(convert):
         location = pyro.sample("location", dist.Normal(0, 1))
         pyro.sample("y", dist.Normal(convert(location), 1), obs=torch.tensor(0.0))
 
-    with pytest.raises(
-        errors.ContinuousDecisionError, match=r"test_pyro_errors.py:\d+.*depends on 'location'"
-    ):
+    with pytest.raises(errors.ContinuousDecisionError, match=r"test_errors.py:\d+.*depends on 'location'"):
         run(model)
 
 
@@ -70,9 +68,7 @@ def test_an_unsupported_discrete_site():
         rate = pyro.sample("count", dist.Poisson(3.0))
         pyro.sample("y", dist.Normal(rate, 1), obs=torch.tensor(0.0))
 
-    with pytest.raises(
-        errors.UnsupportedSiteError, match=r"'count' at test_pyro_errors.py:\d+ decides no branch"
-    ):
+    with pytest.raises(errors.UnsupportedSiteError, match=r"'count' at test_errors.py:\d+ decides no branch"):
         run(model)
 
 
@@ -114,7 +110,7 @@ def test_too_many_sites():
             x, i = pyro.sample(f"x_{i}", dist.Normal(0, 1)), i + 1
 
     discovery = pathmix.PriorDiscovery(8, max_sites=20)
-    with pytest.raises(errors.RunawayProgramError, match=r"max_sites=20.*'x_\d+' at test_pyro_errors.py:\d+"):
+    with pytest.raises(errors.RunawayProgramError, match=r"max_sites=20.*'x_\d+' at test_errors.py:\d+"):
         run(model, discovery=discovery)
 
 
@@ -125,7 +121,7 @@ def test_too_long_a_run():
             x = x * 1.0
 
     discovery = pathmix.PriorDiscovery(8, max_seconds=0.5)
-    with pytest.raises(errors.RunawayProgramError, match=r"max_seconds=0.5.*'x' at test_pyro_errors.py"):
+    with pytest.raises(errors.RunawayProgramError, match=r"max_seconds=0.5.*'x' at test_errors.py"):
         run(model, discovery=discovery)
 
 
@@ -145,9 +141,7 @@ def test_a_continuous_value_that_pytorch_makes_a_number():
         torch.zeros(x.long())
         pyro.sample("y", dist.Normal(x, 1), obs=torch.tensor(0.0))
 
-    with pytest.raises(
-        errors.ProgramError, match=r"At test_pyro_errors.py:\d+ PyTorch needs a number.*int\(k\)"
-    ):
+    with pytest.raises(errors.ProgramError, match=r"At test_errors.py:\d+ PyTorch needs a number.*int\(k\)"):
         run(model)
 
 
@@ -271,7 +265,7 @@ def test_a_site_name_made_of_a_random_tensor():
         k = pyro.sample("k", dist.Bernoulli(0.5).expand([2]).to_event(1))
         pyro.sample(f"x_{k}", dist.Normal(0, 1))
 
-    with pytest.raises(errors.ProgramError, match=r"test_pyro_errors.py:\d+ is built from a random value"):
+    with pytest.raises(errors.ProgramError, match=r"test_errors.py:\d+ is built from a random value"):
         run(model)
 
 
@@ -290,7 +284,7 @@ def test_a_site_without_a_distribution():
         pyro.sample("x", dist.Normal(0, 1))
         pyro.sample("f", lambda: torch.tensor(1.0))
 
-    with pytest.raises(errors.UnsupportedSiteError, match=r"'f' at test_pyro_errors.py:\d+ draws from <func"):
+    with pytest.raises(errors.UnsupportedSiteError, match=r"'f' at test_errors.py:\d+ draws from <func"):
         run(model)
 
 
@@ -317,7 +311,7 @@ def test_a_numpyro_site_in_a_pyro_program():
         numpyro.sample("z", numpyro.distributions.Normal(0, 1))
 
     with pytest.raises(
-        errors.MixedLibrariesError, match=r"with pyro, but the site 'z' at test_pyro_errors.py:\d+ .* numpyro"
+        errors.MixedLibrariesError, match=r"with pyro, but the site 'z' at test_errors.py:\d+ .* numpyro"
     ):
         run(model)
 
@@ -328,7 +322,7 @@ def test_a_pyro_site_in_a_numpyro_program():
         pyro.sample("z", dist.Normal(0, 1))
 
     with pytest.raises(
-        errors.MixedLibrariesError, match=r"with numpyro, but the site 'z' at test_pyro_errors.py:\d+ .* pyro"
+        errors.MixedLibrariesError, match=r"with numpyro, but the site 'z' at test_errors.py:\d+ .* pyro"
     ):
         run(model)
 
@@ -377,7 +371,7 @@ def test_a_site_inside_a_transformed_function(transform):
     def model():
         transform(lambda x: x.sum() + pyro.sample("inner", dist.Normal(0, 1)))(torch.ones(2))
 
-    with pytest.raises(errors.ProgramError, match=r"'inner' at test_pyro_errors.py:\d+ inside a function"):
+    with pytest.raises(errors.ProgramError, match=r"'inner' at test_errors.py:\d+ inside a function"):
         run(model)
 
 
@@ -385,7 +379,7 @@ def test_a_support_without_a_smooth_map():
     def model():
         pyro.sample("direction", dist.ProjectedNormal(torch.tensor([0.0, 0.0, 1.0])))
 
-    with pytest.raises(errors.UnsupportedSiteError, match=r"'direction' at test_pyro_errors.py:\d+ has the"):
+    with pytest.raises(errors.UnsupportedSiteError, match=r"'direction' at test_errors.py:\d+ has the"):
         run(model)
 
 
@@ -393,5 +387,5 @@ def test_given_values_of_another_shape():
     def model():
         pyro.sample("x", dist.Normal(0, 1))
 
-    with pytest.raises(errors.ValueLookupError, match=r"'x' at test_pyro_errors.py:\d+ has shape \(\)"):
+    with pytest.raises(errors.ValueLookupError, match=r"'x' at test_errors.py:\d+ has shape \(\)"):
         run(model).log_prob({"x": [0.0, 1.0]})
