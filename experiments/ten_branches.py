@@ -12,7 +12,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
-from experiments.baselines import BBVI, AutoGuide
+from experiments.baselines import BBVI, WholeAutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
 from pathmix.methods.dcc import DCC, RandomWalk
@@ -106,7 +106,7 @@ def _inference(method, budget, settings):
         "particles": settings["particles"][method],
     }
     if method == "AutoGuide":
-        return AutoGuide(model, steps=budget, learning_rate=settings["learning_rate"], **common)
+        return WholeAutoGuide(model, steps=budget, learning_rate=settings["learning_rate"], **common)
     common["optimizer"] = optax.adam(settings["learning_rate"])
     if method == "BBVI":
         return BBVI(model, steps=budget, **common)

@@ -12,7 +12,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
-from experiments.baselines import BBVI, AutoGuide
+from experiments.baselines import BBVI, WholeAutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
 
@@ -76,7 +76,7 @@ def _inference(method, settings):
     discovery = pathmix.PriorDiscovery(settings["prior_runs"])
     common = {"discovery": discovery, "elbo_samples": settings["final_draws"]}
     if method == "AutoGuide":  # with one particle, as in the paper
-        return AutoGuide(
+        return WholeAutoGuide(
             model, steps=settings["steps"], learning_rate=settings["learning_rate"], particles=1, **common
         )
     common |= {"optimizer": optax.adam(settings["learning_rate"]), "particles": settings["particles"]}

@@ -28,7 +28,7 @@ from pathmix.program.seeds import Seed
 
 
 @dataclass(frozen=True)
-class AutoGuide:
+class WholeAutoGuide:
     """Fit the mean-field guide that the program's own library makes by itself.
 
     For a Pyro program, this is `AutoNormalMessenger`, trained with Pyro's `SVI`, `Trace_ELBO` and `Adam`: it
@@ -36,7 +36,7 @@ class AutoGuide:
     For a NumPyro program, it is `AutoNormal` with NumPyro's `SVI`, which needs static support. Neither has
     discrete latent sites. Parameters of the model are kept at their initial values.
 
-    Options:
+    Args:
         steps: gradient steps.
         learning_rate: of Adam.
         particles: draws per gradient estimate.
@@ -49,7 +49,7 @@ class AutoGuide:
     >>> def model(y):
     ...     x = numpyro.sample("x", dist.Normal(0, 1))
     ...     numpyro.sample("y", dist.Normal(x, 1), obs=y)
-    >>> posterior = AutoGuide(model).run(0, 2.0)
+    >>> posterior = WholeAutoGuide(model).run(0, 2.0)
     >>> round(float(posterior.sample(1, 1_000)["x"].mean()))
     1
     """
@@ -71,7 +71,7 @@ class AutoGuide:
 
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
-        check_surroundings("AutoGuide.run", (seed, args, kwargs))
+        check_surroundings("WholeAutoGuide.run", (seed, args, kwargs))
         with engine_scope(self.precision), ProgressBar(wanted=self.progress) as progress:
             root = Seed.of(seed)
             program = bind(self.model, args, kwargs, self.discovery.limits)

@@ -42,7 +42,7 @@ class BBVI:
     baseline. Draws with zero density, or none, count as a hundredth of the smallest density of a prior draw.
     Subsampled plates see the whole data.
 
-    Options:
+    Args:
         steps: gradient steps.
         particles: draws of the guide for each.
         optimizer: any optax optimiser.

@@ -22,7 +22,9 @@ class Allocation(Protocol):
         """Iterations in all."""
         ...
 
-    def phases(self, paths: int) -> int: ...
+    def phases(self, paths: int) -> int:
+        """How many phases training has with so many paths."""
+        ...
 
     def iterations(self, phases: int, active: int) -> int:
         """For each active path, in each phase."""

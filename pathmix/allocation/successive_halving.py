@@ -24,12 +24,15 @@ class SuccessiveHalving:
         check_positive_int("SuccessiveHalving(keep=...)", self.keep)
 
     def phases(self, paths: int) -> int:
+        """As many as it takes to halve the paths down to `keep`."""
         return max(1, math.ceil(math.log2(paths / self.keep)) + 1)
 
     def iterations(self, phases: int, active: int) -> int:
+        """An equal share of the budget for each path and phase."""
         return self.budget // (phases * active)
 
     def survivors(self, candidates: Sequence[Candidate]) -> list[int]:
+        """The better half, but never fewer than `keep`."""
         dropped = max(0, min(len(candidates) // 2, len(candidates) - self.keep))
         ranked = sorted(candidates, key=lambda candidate: -candidate.elbo)
         return [candidate.index for candidate in ranked[: len(ranked) - dropped]]

@@ -21,10 +21,13 @@ class Uniform:
         check_positive_int("Uniform(budget=...)", self.budget)
 
     def phases(self, paths: int) -> int:
+        """One."""
         return 1
 
     def iterations(self, phases: int, active: int) -> int:
+        """An equal share of the budget."""
         return self.budget // active
 
     def survivors(self, candidates: Sequence[Candidate]) -> list[int]:
+        """All of them."""
         return [candidate.index for candidate in candidates]

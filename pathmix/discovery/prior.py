@@ -56,9 +56,11 @@ class PriorDiscovery:
 
     @property
     def limits(self) -> Limits:
+        """What a single run of the program may do."""
         return Limits(self.max_sites, self.max_seconds)
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
+        """Run the program forward and keep the paths that its runs take."""
         search = _Search(program, self.max_paths, on_path, seed)
         done, batch = 0, min(self.samples, _FIRST_BATCH)
         while done < self.samples:

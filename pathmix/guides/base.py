@@ -42,7 +42,9 @@ class Guide(Protocol):
 class StructuredGuide(Protocol):
     """A guide that treats sites differently: every path gets one that knows where its sites stand."""
 
-    def for_layout(self, layout: Layout) -> Guide: ...
+    def for_layout(self, layout: Layout) -> Guide:
+        """The guide of a path whose vector has this layout."""
+        ...
 
 
 @runtime_checkable

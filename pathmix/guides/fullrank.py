@@ -12,6 +12,8 @@ from pathmix.guides.base import covariance, moments
 
 
 class FullRankParams(NamedTuple):
+    """A mean and the Cholesky factor of the covariance."""
+
     loc: jax.Array
     log_diagonal: jax.Array  # of the Cholesky factor
     below: jax.Array  # the factor's strictly lower part; the rest of the matrix is not used
@@ -22,9 +24,11 @@ class FullRank:
     """A multivariate normal: exact for linear Gaussian paths."""
 
     def noise_size(self, dim: int) -> int:
+        """How many standard normals one draw needs."""
         return dim
 
     def init(self, draws: np.ndarray) -> FullRankParams:
+        """Match the moments of the draws."""
         loc, _ = moments(draws)
         factor = np.linalg.cholesky(covariance(draws))
         return FullRankParams(
@@ -32,20 +36,25 @@ class FullRank:
         )
 
     def centre(self, params: FullRankParams) -> jax.Array:
+        """The mean."""
         return params.loc
 
     def sample(self, params: FullRankParams, noise: jax.Array) -> jax.Array:
+        """One draw, from standard normal noise."""
         return params.loc + _factor(params) @ noise
 
     def log_prob(self, params: FullRankParams, u: jax.Array) -> jax.Array:
+        """Log-density at one point."""
         standard = solve_triangular(_factor(params), u - params.loc, lower=True)
         return jnp.sum(jax.scipy.stats.norm.logpdf(standard) - params.log_diagonal)
 
     def sample_part(self, params: FullRankParams, noise: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        """A draw of which only the coordinates of the part count."""
         order, factor, count = _part_first(params, part)
         return params.loc.at[order[:count]].add(factor[:count, :count] @ noise[:count])
 
     def log_prob_part(self, params: FullRankParams, u: jax.Array, part: tuple[bool, ...]) -> jax.Array:
+        """Log-density of the part alone."""
         _, factor, count = _part_first(params, part)
         standard = _standard_part(params, u, part)
         return jnp.sum(jax.scipy.stats.norm.logpdf(standard) - jnp.log(jnp.diag(factor)[:count]))
@@ -53,6 +62,7 @@ class FullRank:
     def complete(
         self, params: FullRankParams, u: jax.Array, noise: jax.Array, part: tuple[bool, ...]
     ) -> jax.Array:
+        """The rest drawn given the part of u."""
         order, factor, count = _part_first(params, part)
         standard = jnp.concatenate([_standard_part(params, u, part), noise[count:]])
         rest = order[count:]

@@ -13,6 +13,8 @@ from pathmix.guides.base import covariance, moments
 
 
 class LowRankParams(NamedTuple):
+    """A mean and the parts of the covariance."""
+
     loc: jax.Array
     log_scale: jax.Array  # of the diagonal part
     directions: jax.Array  # dim x rank
@@ -29,9 +31,11 @@ class LowRank:
             raise OptionError(f"LowRank needs a rank of at least 1, not {self.rank!r}.")
 
     def noise_size(self, dim: int) -> int:
+        """How many standard normals one draw needs."""
         return dim + min(self.rank, dim)
 
     def init(self, draws: np.ndarray) -> LowRankParams:
+        """Match the moments of the draws."""
         loc, _ = moments(draws)
         full = covariance(draws)
         rank = min(self.rank, draws.shape[1])
@@ -42,14 +46,17 @@ class LowRank:
         return LowRankParams(jnp.asarray(loc), jnp.asarray(np.log(rest) / 2), jnp.asarray(directions))
 
     def centre(self, params: LowRankParams) -> jax.Array:
+        """The mean."""
         return params.loc
 
     def sample(self, params: LowRankParams, noise: jax.Array) -> jax.Array:
+        """One draw, from standard normal noise."""
         dim = params.loc.shape[0]
         along = params.directions @ noise[dim:]
         return params.loc + jnp.exp(params.log_scale) * noise[:dim] + along
 
     def log_prob(self, params: LowRankParams, u: jax.Array) -> jax.Array:
+        """Log-density at one point."""
         normal = LowRankMultivariateNormal(
             params.loc, params.directions, jnp.exp(2 * params.log_scale), validate_args=False
         )

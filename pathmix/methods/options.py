@@ -10,7 +10,7 @@ from pathmix.allocation import Allocation
 from pathmix.checks import check_choice, check_positive_int
 from pathmix.discovery import Discovery
 from pathmix.errors import OptionError
-from pathmix.guides import FullRank, Guide, LowRank, MeanField
+from pathmix.guides import FullRank, Guide, LowRank, MeanField, StructuredGuide
 from pathmix.methods.members import check_members, missing_members
 from pathmix.program.program import Limits
 from pathmix.training.starts import Starts
@@ -90,6 +90,8 @@ def _check_guide_option(guide: Any) -> None:
         )
     elif isinstance(guide, type):
         raise OptionError(f"guide must be a name, a Guide instance or a callable, not the class {guide!r}.")
+    elif isinstance(guide, StructuredGuide):
+        return  # the guides that it gives are checked
     elif not callable(guide) or not missing_members(guide, Guide):
         check_guide("guide must be a name, a Guide instance or a callable slp -> Guide, not", guide)
 

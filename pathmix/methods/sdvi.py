@@ -50,7 +50,7 @@ class SDVI:
     The program is split into straight-line programs, one per path; a guide is fitted to each, with
     the budget going where it pays; and they are combined with weights softmax(ELBO).
 
-    Options:
+    Args:
         guide: "meanfield", "fullrank", "lowrank", a Guide, or a callable that chooses one per path.
         discovery: how paths are found.
         allocation: how iterations are shared between paths.
@@ -170,11 +170,12 @@ class SDVI:
         guide = NAMED_GUIDES[cast(GuideName, self.guide)] if isinstance(self.guide, str) else self.guide
         if not isinstance(guide, (Guide, StructuredGuide)):
             guide = guide(target.slp)
+        if not isinstance(guide, StructuredGuide):
             check_guide("guide= was called for a path and gave", guide)
-        if isinstance(guide, StructuredGuide):
-            guide = guide.for_layout(layout_of(target.coordinates))
-            check_guide("for_layout() of the guide gave", guide)
-        return guide
+            return guide
+        laid_out = guide.for_layout(layout_of(target.coordinates))
+        check_guide("for_layout() of the guide gave", laid_out)
+        return laid_out
 
 
 def _outcome(contender: Contender[PathFit]) -> Outcome:

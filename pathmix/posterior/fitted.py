@@ -51,8 +51,10 @@ class FittedPath:
 
     @property
     def addresses(self) -> tuple[str, ...]:
+        """The names of all latent sites of the path, in order."""
         return self.path.addresses
 
     @property
     def pinned(self) -> dict[str, Any]:
+        """The values of its discrete sites, by name."""
         return dict(self.path.pinned)

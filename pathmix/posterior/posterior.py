@@ -51,6 +51,7 @@ class Posterior:
 
     @cached_property
     def weights(self) -> dict[str, float]:
+        """The weight of each path, by its label."""
         return {path.label: path.weight for path in self.paths}
 
     @cached_property
@@ -63,6 +64,7 @@ class Posterior:
 
     @cached_property
     def likelihood_evaluations(self) -> int:
+        """Of all paths together."""
         return sum(path.likelihood_evaluations for path in self.paths)
 
     def __str__(self) -> str:

@@ -90,9 +90,11 @@ class Program:
     frames: Frames = "as given"  # what becomes of DataFrames among the arguments
 
     def __call__(self) -> Any:
+        """Run the model once."""
         args, kwargs = self.frontend.adapt((self.args, self.kwargs))
         return self.model(*args, **kwargs)
 
     def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
+        """The same model with other arguments."""
         args, kwargs = taken((args, kwargs), self.frontend.make_array, self.frames)
         return replace(self, args=args, kwargs=kwargs)

@@ -48,9 +48,11 @@ class Seed:
         return str(list(self.entropy))
 
     def child(self, *labels: int) -> "Seed":
+        """An independent seed for each sequence of labels."""
         return Seed(self.entropy, (*self.labels, *labels))
 
     def key(self) -> jax.Array:
+        """For JAX."""
         words = self._sequence().generate_state(2, np.uint32)
         return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
 
@@ -65,6 +67,7 @@ class Seed:
         return self._sequence().generate_state(size, np.uint64)
 
     def generator(self) -> np.random.Generator:
+        """For NumPy."""
         return np.random.default_rng(self._sequence())
 
     def _sequence(self) -> np.random.SeedSequence:

@@ -23,6 +23,7 @@ class BijectionTemplate:
 
     @property
     def slots(self) -> tuple[int, ...]:
+        """The outputs of the graph that the bijection needs."""
         return tuple(leaf for leaf in self.leaves if isinstance(leaf, int))
 
 
@@ -107,4 +108,5 @@ class StraightLineProgram:
 
     @property
     def free(self) -> tuple[Site, ...]:
+        """The latent sites that are not pinned, in order."""
         return tuple(site for site in self.sites if site.pinned is None)

@@ -37,6 +37,7 @@ class Layout:
 
     @property
     def dim(self) -> int:
+        """The length of the vector."""
         return self.sites[-1].stop if self.sites else 0
 
     @property
@@ -46,6 +47,7 @@ class Layout:
 
 
 def layout_of(coordinates: Coordinates) -> Layout:
+    """The layout of a path's vector."""
     slices = iter(coordinates.slices)
     found = []
     for segment in coordinates.segments:

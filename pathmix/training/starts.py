@@ -50,6 +50,7 @@ class Starts:
         return self.count // 3
 
     def candidates(self, iterations: int) -> int:
+        """How many points of each kind are tried as starts, in a phase of so many iterations."""
         return max(_MIN_CANDIDATES, self.count, int(self.screening * iterations))
 
 

@@ -11,7 +11,7 @@ from numpyro import handlers
 from scipy import stats
 
 import pathmix
-from experiments.baselines import AutoGuide
+from experiments.baselines import WholeAutoGuide
 from pathmix.errors import OptionError, UnsupportedSiteError
 from tests import exact
 from tests.zoo import programs, pyro_programs
@@ -19,7 +19,7 @@ from tests.zoo import programs, pyro_programs
 
 def fit(model, *args, seed=0, **options):
     options = {"discovery": pathmix.PriorDiscovery(16), "progress": False, "elbo_samples": 500} | options
-    return AutoGuide(model, **options).run(seed, *args)
+    return WholeAutoGuide(model, **options).run(seed, *args)
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +192,6 @@ def test_conditioning_from_outside():
 )
 def test_options_are_checked(options):
     with pytest.raises(OptionError, match=next(iter(options))):
-        AutoGuide(programs.one_path, **options)
+        WholeAutoGuide(programs.one_path, **options)
     with pytest.raises(OptionError, match="callable"):
-        AutoGuide(None)
+        WholeAutoGuide(None)

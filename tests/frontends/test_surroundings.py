@@ -20,14 +20,14 @@ from pyro import poutine
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import pathmix
-from experiments.baselines import BBVI, AutoGuide
+from experiments.baselines import BBVI, WholeAutoGuide
 from pathmix.engine.precision import engine_scope
 from pathmix.errors import SurroundingsError
 from pathmix.methods.dcc import DCC
 
 ROOT = Path(__file__).parents[2]
 QUICK = {"discovery": pathmix.PriorDiscovery(60), "progress": False}
-METHODS = [pathmix.SDVI, DCC, BBVI, AutoGuide]
+METHODS = [pathmix.SDVI, DCC, BBVI, WholeAutoGuide]
 
 
 def model(y):
@@ -299,13 +299,13 @@ def pools():
 
 before = state()
 import pathmix
-from experiments.baselines import AutoGuide
+from experiments.baselines import WholeAutoGuide
 counts = pools()
 options = {"discovery": pathmix.PriorDiscovery(60)}
 program = pyro_model if sys.argv[1] == "pyro" else model
 fits = [
     pathmix.SDVI(program, allocation=pathmix.Uniform(budget=200), **options),
-    AutoGuide(program, steps=3, elbo_samples=5, **options),
+    WholeAutoGuide(program, steps=3, elbo_samples=5, **options),
 ]
 for method in fits:
     posterior = method.run(0, 0.5)

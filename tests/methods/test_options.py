@@ -6,7 +6,7 @@ import optax
 import pytest
 
 import pathmix
-from experiments.baselines import BBVI, AutoGuide
+from experiments.baselines import BBVI, WholeAutoGuide
 from pathmix.allocation import Allocation
 from pathmix.discovery import Discovery
 from pathmix.errors import OptionError
@@ -18,11 +18,11 @@ from tests.zoo import programs
 MEMBERS = {
     Discovery: ("discovery", pathmix.PriorDiscovery(), ["discover", "limits"]),
     Allocation: ("allocation", pathmix.Uniform(100), ["budget", "iterations", "phases", "survivors"]),
-    pathmix.Guide: ("guide", pathmix.MeanField(), ["init", "log_prob", "noise_size", "sample"]),
+    pathmix.Guide: ("guide", pathmix.MeanField(), ["centre", "init", "log_prob", "noise_size", "sample"]),
     Kernel: ("kernel", NUTS(), ["advance", "burn_in", "init", "noise_size"]),
 }
 METHODS = {
-    "discovery": [pathmix.SDVI, DCC, BBVI, AutoGuide],
+    "discovery": [pathmix.SDVI, DCC, BBVI, WholeAutoGuide],
     "allocation": [pathmix.SDVI],
     "guide": [pathmix.SDVI],
     "kernel": [DCC],
@@ -102,7 +102,14 @@ def test_a_guide_chosen_by_path_is_checked_too():
         pathmix.SDVI(programs.one_path, guide=lambda slp: guide, progress=False, **options).run(0, 0.5)
 
     with pytest.raises(OptionError, match=r"guide= was called for a path.*it lacks log_prob\.$"):
-        run(parts_of(pathmix.MeanField(), ["init", "noise_size", "sample"]))
+        run(parts_of(pathmix.MeanField(), ["centre", "init", "noise_size", "sample"]))
+
+    class Structured(SimpleNamespace):
+        def for_layout(self, layout):
+            return None
+
+    with pytest.raises(OptionError, match=r"for_layout\(\) of the guide gave None.*it lacks .*log_prob"):
+        run(Structured())
 
     class Unhashable(pathmix.MeanField):
         __hash__ = None  # pyright: ignore

@@ -16,7 +16,7 @@ from numpyro.distributions import biject_to
 from scipy import stats
 
 import pathmix
-from experiments.baselines import BBVI, AutoGuide
+from experiments.baselines import BBVI, WholeAutoGuide
 from pathmix.errors import RunawayProgramError, ValueLookupError
 from pathmix.methods.dcc import DCC
 from tests.target.test_supports import DISTRIBUTIONS
@@ -342,7 +342,7 @@ def test_tensors_that_want_gradients():
     assert posterior.log_prob({**values, "interval": x}) == posterior.log_prob({**values, "interval": 0.5})
 
 
-@pytest.mark.parametrize("method", [DCC, BBVI, AutoGuide])
+@pytest.mark.parametrize("method", [DCC, BBVI, WholeAutoGuide])
 def test_every_method(method):
     options = {"iterations": 4} if method is DCC else {"steps": 5, "elbo_samples": 50}
 

@@ -20,7 +20,7 @@ from pathmix.methods.dcc.compiled import (
     make_log_joint,
     make_values,
 )
-from pathmix.methods.dcc.kernels.base import Kernel, State, make_layout
+from pathmix.methods.dcc.kernels.base import Kernel, State, make_prior_scales
 from pathmix.methods.dcc.pimais import Evidence, make_log_weights
 from pathmix.methods.dcc.spread import Spread
 from pathmix.methods.dcc.thinned import Thinned
@@ -85,18 +85,18 @@ class PathChains:
         if len(usable) == 0:
             self.evidence = self.evidence.add(log_densities)
             return
-        layout = make_layout(self.target.coordinates, vectors)
+        prior = make_prior_scales(self.target.coordinates, vectors)
         starts = usable[np.arange(self.options.chains) % len(usable)]
         self._state = self._call(
             "init",
             partial(make_init, self.target, self.options.kernel),
             jnp.asarray(starts),
-            layout,
+            prior,
             self.seed.child(0).key(),
             self.target.arguments,
         )
         self.evaluations += len(starts)
-        self._spread = Spread(np.median(usable, axis=0), np.asarray(layout.scales))
+        self._spread = Spread(np.median(usable, axis=0), np.asarray(prior.scales))
 
     def visit(self) -> None:
         """More samples of every chain, and importance sampling around them."""

@@ -14,7 +14,7 @@ Compilable = Callable[..., Any]
 
 
 def make_init(target: Target, kernel: Kernel) -> Compilable:
-    """(positions, layout, key, arguments) -> chains at rest."""
+    """(positions, prior, key, arguments) -> chains at rest."""
     return lambda *args: kernel.init(target, *args)
 
 

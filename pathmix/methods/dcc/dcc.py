@@ -47,7 +47,7 @@ class DCC:
     Every path gets a visit before any gets a second one; with fewer iterations than paths, those with
     the largest prior mass get theirs, and the others carry no weight.
 
-    Options:
+    Args:
         kernel: how chains move: NUTS(...), or RandomWalk(...), one site at a time as in the SDVI paper.
         discovery: how paths are found.
         iterations: visits in all.

@@ -26,7 +26,7 @@ from pathmix.errors import OptionError
 from pathmix.methods.dcc import DCC, NUTS, RandomWalk
 from pathmix.methods.dcc import dcc as conductor
 from pathmix.methods.dcc.confidence import next_path
-from pathmix.methods.dcc.kernels.base import make_layout
+from pathmix.methods.dcc.kernels.base import make_prior_scales
 from pathmix.methods.dcc.pimais import Evidence, make_log_weights
 from pathmix.methods.dcc.spread import Factors, Spread
 from pathmix.methods.dcc.thinned import Thinned
@@ -233,9 +233,11 @@ def test_coordinates_know_their_sites():
         numpyro.sample("rate", dist.HalfNormal(1))
 
     target, _ = only_target(model)
-    layout = make_layout(target.coordinates, np.random.default_rng(0).normal(size=(50, target.dim)))
+    prior_scales = make_prior_scales(
+        target.coordinates, np.random.default_rng(0).normal(size=(50, target.dim))
+    )
     # scale and rate share a block; shares, with two coordinates, come last
-    assert layout.sites.tolist() == [0, 1, 2, 2, 2, 3, 3] and layout.scales.shape == (7,)
+    assert prior_scales.sites.tolist() == [0, 1, 2, 2, 2, 3, 3] and prior_scales.scales.shape == (7,)
 
 
 def test_chains_reach_the_posterior():
@@ -438,11 +440,11 @@ def test_factorisations_are_not_batched(monkeypatch):
         numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(5), covariance), obs=y)
 
     target, _ = only_target(model, jnp.sin(points))
-    layout = make_layout(target.coordinates, np.linspace(-1, 1, 9)[:, None])
+    prior_scales = make_prior_scales(target.coordinates, np.linspace(-1, 1, 9)[:, None])
     for kernel in KERNELS:
 
         def run(starts, kernel=kernel):
-            state = kernel.init(target, starts, layout, jax.random.key(0), target.arguments)
+            state = kernel.init(target, starts, prior_scales, jax.random.key(0), target.arguments)
             return kernel.advance(target, state, jnp.zeros(100), 3, target.arguments)[1]
 
         calls = list(lapack_equations(run, jnp.zeros((4, 1))))

@@ -13,7 +13,7 @@ from pathmix.target.target import Arguments, Target
 State = Any
 
 
-class Layout(NamedTuple):
+class PriorScales(NamedTuple):
     """What the prior says about the coordinates of the flat vector."""
 
     scales: jax.Array  # standard deviation of prior draws of the path
@@ -42,7 +42,7 @@ class Kernel(Protocol):
         ...
 
     def init(
-        self, target: Target, positions: jax.Array, layout: Layout, key: jax.Array, arguments: Arguments
+        self, target: Target, positions: jax.Array, prior: PriorScales, key: jax.Array, arguments: Arguments
     ) -> State:
         """Chains at rest, one per row of `positions`."""
         ...
@@ -55,13 +55,13 @@ class Kernel(Protocol):
 
 
 def log_density(target: Target, u: jax.Array, arguments: Arguments) -> jax.Array:
-    """log gamma_k of one flat vector, with the map's log-determinant: it integrates to Z_k."""
+    """Log gamma_k of one flat vector, with the map's log-determinant: it integrates to Z_k."""
     found = target.density(u, arguments)
     return jnp.where(found.inside, found.log_joint + found.log_det, -jnp.inf)
 
 
-def make_layout(coordinates: Coordinates, vectors: np.ndarray) -> Layout:
-    """The layout of a path's flat vector, given prior draws of it, one per row."""
+def make_prior_scales(coordinates: Coordinates, vectors: np.ndarray) -> PriorScales:
+    """What prior draws of a path, one per row, say about its coordinates."""
     sizes = [stop - start for start, stop in coordinates.slices]
     sites = np.repeat(np.arange(len(sizes)), sizes)
-    return Layout(jnp.asarray(moments(vectors)[1]), jnp.asarray(sites))
+    return PriorScales(jnp.asarray(moments(vectors)[1]), jnp.asarray(sites))

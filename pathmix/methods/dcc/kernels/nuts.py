@@ -10,7 +10,7 @@ from numpyro.infer.hmc import HMCState, hmc
 
 from pathmix.checks import check_positive_int
 from pathmix.engine.batching import over_rows
-from pathmix.methods.dcc.kernels.base import Layout, Moves, log_density
+from pathmix.methods.dcc.kernels.base import Moves, PriorScales, log_density
 from pathmix.target.target import Arguments, Target
 
 Potential = Callable[[jax.Array], jax.Array]
@@ -36,20 +36,24 @@ class NUTS:
 
     @property
     def burn_in(self) -> float:
+        """None: chains adapt before they give samples."""
         return 0.0
 
     def noise_size(self, dim: int) -> int:
-        return 0  # the state has keys of its own
+        """None: the state has keys of its own."""
+        return 0
 
     def init(
-        self, target: Target, positions: jax.Array, layout: Layout, key: jax.Array, arguments: Arguments
+        self, target: Target, positions: jax.Array, prior: PriorScales, key: jax.Array, arguments: Arguments
     ) -> HMCState:
-        start, _ = self._functions(target, layout.scales, arguments)
+        """Chains at these positions."""
+        start, _ = self._functions(target, prior.scales, arguments)
         return over_rows(start)(positions, jax.random.split(key, len(positions)))
 
     def advance(
         self, target: Target, state: HMCState, noise: jax.Array, samples: int, arguments: Arguments
     ) -> tuple[HMCState, Moves]:
+        """More samples of each chain."""
         chains, dim = state.z.shape
         start, step = self._functions(target, jnp.ones(dim), arguments)
         # NumPyro's step needs what its start leaves behind in Python, whatever the numbers are.

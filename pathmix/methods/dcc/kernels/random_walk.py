@@ -10,14 +10,16 @@ from jax.scipy.special import ndtr
 
 from pathmix.checks import check_positive_number
 from pathmix.engine.batching import over_rows
-from pathmix.methods.dcc.kernels.base import Layout, Moves, log_density
+from pathmix.methods.dcc.kernels.base import Moves, PriorScales, log_density
 from pathmix.target.target import Arguments, Target
 
 
 class Walkers(NamedTuple):
+    """The chains of a path."""
+
     positions: jax.Array  # (chains, dim)
     log_densities: jax.Array  # (chains,)
-    layout: Layout
+    prior: PriorScales
 
 
 @dataclass(frozen=True)
@@ -40,22 +42,26 @@ class RandomWalk:
 
     @property
     def burn_in(self) -> float:
+        """Half: chains find their way in small steps."""
         return 0.5
 
     def noise_size(self, dim: int) -> int:
+        """How many standard normals a sample needs."""
         return dim + 2
 
     def init(
-        self, target: Target, positions: jax.Array, layout: Layout, key: jax.Array, arguments: Arguments
+        self, target: Target, positions: jax.Array, prior: PriorScales, key: jax.Array, arguments: Arguments
     ) -> Walkers:
+        """Chains at these positions."""
         log_densities = over_rows(lambda u: log_density(target, u, arguments))(positions)
-        return Walkers(positions, log_densities, layout)
+        return Walkers(positions, log_densities, prior)
 
     def advance(
         self, target: Target, state: Walkers, noise: jax.Array, samples: int, arguments: Arguments
     ) -> tuple[Walkers, Moves]:
+        """More samples of each chain, one site after another."""
         chains, dim = state.positions.shape
-        scales, sites = state.layout
+        scales, sites = state.prior
         count = jnp.max(sites) + 1
         sizes = jnp.sum(sites[:, None] == sites, axis=1)
         widths = self.step * scales / jnp.sqrt(sizes.astype(scales.dtype))
@@ -71,7 +77,7 @@ class RandomWalk:
             accepted = jnp.log(judge) < found - walkers.log_densities  # never where the density is NaN
             positions = jnp.where(accepted[:, None], proposed, walkers.positions)
             log_densities = jnp.where(accepted, found, walkers.log_densities)
-            return Walkers(positions, log_densities, walkers.layout), (positions, accepted)
+            return Walkers(positions, log_densities, walkers.prior), (positions, accepted)
 
         shape = (samples, chains, self.noise_size(dim))
         state, (positions, accepted) = jax.lax.scan(move, state, noise[: math.prod(shape)].reshape(shape))
