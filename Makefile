@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test trust paper lint format benchmark clean
+.PHONY: demo test trust paper versions lint format benchmark clean
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -25,6 +25,21 @@ test: lint
 trust: .venv/installed
 	$(BIN)/pytest -n 2 --dist loadfile -m trust
 
+# The quick part of the suite on the lowest and on the highest versions that pyproject.toml allows.
+QUICK := tests/doors tests/program tests/guides tests/allocation tests/test_docs.py tests/discovery/test_discovery.py \
+	tests/frontends/test_decisions.py tests/frontends/pyro/test_programs.py tests/methods/test_exact_answers.py
+
+versions: .venv-lowest/installed .venv-highest/installed
+	.venv-lowest/bin/python -m pytest -n 2 --dist loadfile $(QUICK)
+	.venv-highest/bin/python -m pytest -n 2 --dist loadfile $(QUICK)
+
+.venv-%/installed: pyproject.toml .ci/lowest.py
+	$(PYTHON) -m venv .venv-$*
+	$(PYTHON) .ci/lowest.py > .venv-$*/lowest.txt
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --upgrade -e '.[dev]' \
+		$(if $(filter lowest,$*),-c .venv-$*/lowest.txt)
+	touch $@
+
 # The paper's evaluation, small. Without --preset, an experiment runs all of it (see experiments/RESULTS.md).
 paper: .venv/installed
 	$(BIN)/python -m experiments.two_branches --preset quick
@@ -41,4 +56,4 @@ benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.pyro_eager
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lowest .venv-highest .pytest_cache .ruff_cache

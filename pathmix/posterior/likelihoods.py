@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
-from pathmix.engine.batching import over_rows
+from pathmix.engine.batching import in_batches, over_rows
 from pathmix.engine.executables import Executables
 from pathmix.program.program import Program
 from pathmix.program.runs import runs
@@ -28,10 +27,8 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
     for rows, _, batch_run in runs(program, Wishes(latent, complete=True), Seed.of(0), count):
         make = partial(_make, program, batch_run)
         values = [latent[name].astype(batch_run.values[name].dtype) for name in batch_run.path.addresses]
-        for first in range(0, len(rows), _ROWS):
-            block = rows[np.arange(first, first + _ROWS) % len(rows)]
-            columns = [jnp.asarray(column[block]) for column in values]
-            found[block] = np.asarray(executables.call(batch_run.path, make, columns))
+        call = partial(executables.call, batch_run.path, make)
+        found[rows] = in_batches(call, [column[rows] for column in values], _ROWS)
     return found
 
 

@@ -29,6 +29,7 @@ from pathmix.training.compiled import (
     make_sample,
     make_unconstrain,
 )
+from pathmix.training.estimates import ElboEstimate, Rise, estimated, rise_between
 from pathmix.training.estimators import OWN_MINIBATCHES, Gradient
 from pathmix.training.jumps import Marked, jumping_switches
 from pathmix.training.loop import Progress, TrainingState, make_train
@@ -58,22 +59,6 @@ class Turn(NamedTuple):
 
     steps: int
     elbo: float
-
-
-class ElboEstimate(NamedTuple):
-    elbo: float
-    error: float  # its standard error
-    acceptance: float
-    draws: int
-    zero_density: float  # share of draws with zero density inside the region
-    broken_density: float  # share with a density that is NaN or infinite
-
-
-class Rise(NamedTuple):
-    """By how much the ELBO rose over the last quarter of training."""
-
-    nats: float
-    error: float
 
 
 class PathFit:
@@ -304,26 +289,8 @@ class PathFit:
             log_ratios, inside = np.append(log_ratios, ratios), np.append(inside, hits)
             if np.sum(inside & ~np.isneginf(log_ratios)) >= _ENOUGH_ACCEPTED * wanted:
                 break
-        # Zero density is as good as outside: the guide is truncated to where the path has any.
-        zero = inside & np.isneginf(log_ratios)
-        accepted = log_ratios[inside & ~zero]
-        acceptance = float(np.mean(inside & ~zero))
-        elbo, error = -math.inf, math.nan
-        broken = np.isnan(accepted) | np.isposinf(accepted)
-        if len(accepted) and not np.any(broken):
-            elbo = float(np.mean(accepted) + np.log(acceptance))
-            # By the delta method: the mean over the accepted draws, and the logarithm of their share.
-            of_share = (1 - acceptance) / (acceptance * len(inside))
-            error = float(np.sqrt(np.var(accepted) / len(accepted) + of_share))
-        self.estimate = ElboEstimate(
-            elbo=elbo,
-            error=error,
-            acceptance=acceptance,
-            draws=len(inside),
-            zero_density=float(np.mean(zero)),
-            broken_density=float(np.mean(broken)) if len(accepted) else 0.0,
-        )
-        return elbo
+        self.estimate = estimated(log_ratios, inside)
+        return self.estimate.elbo
 
     def weigh(self) -> None:
         """The final ELBO, and how much of it the last quarter of training brought."""
@@ -332,18 +299,14 @@ class PathFit:
             return
         self.jumping |= self._jumps_at(self.params)
         count = min(self.options.elbo_samples, _RISE_SAMPLES)
-        # With the same noise, most of what the two sums vary by cancels.
-        now, earlier = (
+        earlier, now = (
             np.where(inside, ratios, np.nan)
             for ratios, inside in (
                 self._log_ratios(params, self.elbo_seed.child(0), count)
-                for params in (self.params, self.start.earlier)
+                for params in (self.start.earlier, self.params)
             )
         )
-        both = np.isfinite(now) & np.isfinite(earlier)
-        gained = now[both] - earlier[both]
-        if len(gained) > 1:
-            self.rise = Rise(float(gained.mean()), float(gained.std() / np.sqrt(len(gained))))
+        self.rise = rise_between(earlier, now)
 
     def log_ratios(self, seed: Seed, count: int) -> tuple[np.ndarray, np.ndarray]:
         """log gamma - log q~ of draws of the guide before truncation, and which are inside the region."""
