@@ -14,6 +14,7 @@ from pathmix.program.source import Source
 
 # Distributions that take NaN for a missing value.
 _TAKE_NAN = ("NanMaskedNormal", "NanMaskedMultivariateNormal")
+_WRAPPERS = ("Independent", "ExpandedDistribution", "MaskedDistribution")
 _ALL_NUMBERS = ("_Real", "_RealVector", "_RealMatrix")
 
 
@@ -34,6 +35,28 @@ def covered(fn: Any, value: Any, mask: Any, rounded: Callable[[Any], Any]) -> li
     support = getattr(fn, "support", None)
     if support is None or type(fn).__name__ in _TAKE_NAN:
         return []
+    return [*_covered_by(fn, support, value, mask, rounded), *covered_before(fn, value, mask, rounded)]
+
+
+def covered_before(fn: Any, value: Any, mask: Any, rounded: Callable[[Any], Any]) -> list[Cover]:
+    """The covers of what values were before they were transformed, where a distribution is told so.
+
+    Its support is what the last transform can give: that of a shift is all numbers, whatever is shifted.
+    """
+    plain = fn
+    while type(plain).__name__ in _WRAPPERS:
+        plain = plain.base_dist
+    if type(plain).__name__ != "TransformedDistribution":
+        return []
+    for transform in reversed(plain.transforms):
+        value = transform.inv(value)
+    base = plain.base_dist
+    further = len(fn.event_shape) - len(base.event_shape)
+    covers = [cover for cover in covered(base, value, mask, rounded) if cover.binds]
+    return [Cover(_over_events(cover.inside, further), binds=True) for cover in covers]
+
+
+def _covered_by(fn: Any, support: Any, value: Any, mask: Any, rounded: Callable[[Any], Any]) -> list[Cover]:
     base, mixed = support, False
     while hasattr(base, "base_constraint"):
         mixed = mixed or type(base).__name__.startswith("Mixture")

@@ -37,11 +37,15 @@ class Expression:
     bind: Any = None  # computes the value from the inputs' values
     params: dict[str, Any] = field(default_factory=dict)
     dtype: Any = None
-    size: int = 1
+    shape: tuple[int, ...] = ()
     site: int | None = None
     known: Any = None
     sites: frozenset[int] = frozenset()  # all sites it depends on, pinned ones too
     free: bool = False  # depends on a site that is not pinned
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
 
     def value(self) -> Any:
         """The value of an expression that depends on no free site."""
@@ -113,7 +117,7 @@ def _open(jaxpr: Jaxpr, consts: Sequence[Expression], inputs: Sequence[Expressio
 
 def _known(value: Any) -> Expression:
     dtype = value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype
-    return Expression("known", dtype=dtype, size=int(np.size(value)), known=value)
+    return Expression("known", dtype=dtype, shape=np.shape(value), known=value)
 
 
 def _site(index: int, aval: Any, value: np.ndarray | None) -> Expression:
@@ -121,7 +125,7 @@ def _site(index: int, aval: Any, value: np.ndarray | None) -> Expression:
     return Expression(
         "site",
         dtype=aval.dtype,
-        size=int(np.prod(aval.shape)),
+        shape=tuple(aval.shape),
         site=index,
         known=np.arange(np.prod(aval.shape), dtype=float).reshape(aval.shape) if free else value,
         sites=frozenset([index]),
@@ -141,7 +145,7 @@ def _operation(eqn: Any, operands: tuple[Expression, ...], index: int) -> Expres
         bind,
         eqn.params,
         dtype=getattr(aval, "dtype", None),
-        size=int(np.prod(getattr(aval, "shape", ()))),
+        shape=tuple(getattr(aval, "shape", ())),
         sites=frozenset[int]().union(*(child.sites for child in operands)),
         free=any(child.free for child in operands),
     )

@@ -16,7 +16,13 @@ from pathmix.doors.jax import Jaxpr, Literal, Var, literal
 from pathmix.program.dependence import NOTHING, Sites, callee, dependence, opened, scanned, settled, sites_of
 from pathmix.program.graph import Graph, apply
 
-Marks = list[tuple[jax.Array, Sites]]  # of switches, with the sites that they depend on
+# Marks of each operation that makes switches, a vector of them, with the sites that they depend on.
+Marks = list[tuple[jax.Array, Sites]]
+
+Switches = list[tuple[int, Sites]]  # how many marks each operation makes
+
+_KEEPING = ("reduce_sum", "reshape", "squeeze", "broadcast_in_dim", "max", "select_n", "copy")
+_MOST_MARKS = 64  # of one operation
 
 # What steps in floating-point results that do not.
 _STEPS: dict[str, Callable[..., jax.Array]] = {
@@ -26,7 +32,22 @@ _STEPS: dict[str, Callable[..., jax.Array]] = {
     "sign": jnp.sign,
     "rem": lambda x, y: jnp.trunc(x / y),
     "atan2": lambda y, x: (y < 0) & (x < 0),
+    "abs": lambda x: x < 0,
+    "div": lambda _, y: y < 0,
 }
+
+
+# Vectors that change places where two values meet.
+_OF_RESULTS: dict[str, Callable[[list[Any]], jax.Array]] = {
+    "eigh": lambda results: _largest(results[0] if results[0].ndim > results[1].ndim else results[1]),
+    "svd": lambda results: _largest(results[1]) if len(results) > 1 else jnp.zeros(1),
+}
+
+
+def _largest(columns: jax.Array) -> jax.Array:
+    """The place of the largest element of each column, and its sign."""
+    places = jnp.argmax(jnp.abs(columns), axis=-2, keepdims=True)
+    return 2 * places + (jnp.take_along_axis(columns, places, axis=-2) < 0)
 
 
 def evaluate_marked(
@@ -44,6 +65,7 @@ def _evaluate(
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, inputs, strict=True))
     marks: Marks = []
+    squares: dict[Any, Any] = {}  # variables that are squares, and of what: the root of one is |x|
 
     def read(atom: Any) -> Any:
         return literal(atom) if isinstance(atom, Literal) else values[atom]
@@ -51,13 +73,14 @@ def _evaluate(
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
         on = [sites_of(depends, atom) for atom in eqn.invars]
-        inside = _INSIDE.get(eqn.primitive.name) or (_call if callee(eqn) is not None else None)
+        inside = _INSIDE.get(eqn.primitive.name) or _opening(eqn)
         if inside is None or not any(on):
             results = apply(jaxpr, eqn, operands)
             found = _steps(eqn, operands, results, on)
         else:
             results, found = inside(eqn, operands, on)
         marks += found
+        marks += [(_marks(root < 0), NOTHING.union(*on)) for root in _roots(eqn, operands, squares)]
         values.update(zip(eqn.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars], marks
 
@@ -68,11 +91,39 @@ def _steps(eqn: Any, operands: list[Any], results: list[Any], on: list[Sites]) -
         return []
     name = eqn.primitive.name
     steps = [r for r, var in zip(results, eqn.outvars, strict=True) if _is_whole(var.aval)]
-    if name in _STEPS:
+    if name == "div" and not on[1]:
+        return []  # a known denominator
+    if name in _STEPS and not any(jnp.iscomplexobj(operand) for operand in operands):
         steps.append(_STEPS[name](*operands))
+    elif name in _OF_RESULTS:
+        steps.append(_OF_RESULTS[name](results))
+    elif name == "integer_pow" and eqn.params["y"] < 0 and eqn.params["y"] % 2:
+        steps.append(operands[0] < 0)
+    elif name in ("log", "sqrt", "pow") and jnp.iscomplexobj(operands[0]):
+        steps.append((jnp.real(operands[0]) < 0) & (jnp.imag(operands[0]) < 0))
     elif name == "sort" and len(operands) > 1 and not steps:
         steps.append(jnp.argsort(operands[0], axis=eqn.params["dimension"]))
-    return [(_mark(step), NOTHING.union(*on)) for step in steps]
+    return [(_marks(step), NOTHING.union(*on)) for step in steps]
+
+
+def _roots(eqn: Any, operands: list[Any], squares: dict[Any, Any]) -> list[Any]:
+    """The numbers whose squares this operation takes the root of; squares themselves are noted."""
+    name = eqn.primitive.name
+    even = (name == "integer_pow" and eqn.params["y"] > 0 and eqn.params["y"] % 2 == 0) or name == "square"
+    if even or (name == "mul" and eqn.invars[0] is eqn.invars[1]):
+        squares[eqn.outvars[0]] = operands[0]
+    known = [squares[atom] for atom in eqn.invars if not isinstance(atom, Literal) and atom in squares]
+    if name in ("sqrt", "rsqrt"):
+        return known
+    if known and (name in _KEEPING or callee(eqn)) and eqn.outvars[0].aval.size == known[0].size:
+        squares[eqn.outvars[0]] = known[0]
+    return []
+
+
+def _opening(eqn: Any) -> Callable[..., tuple[list[Any], Marks]] | None:
+    """How to look inside a call. One with its own rule for batches (calls of the host) stays closed."""
+    is_open = callee(eqn) is not None and not eqn.primitive.name.startswith("custom_vmap")
+    return _call if is_open else None
 
 
 def _call(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
@@ -157,27 +208,29 @@ def _function(function: Any, inputs: Sequence[Any], sites: Sequence[Sites]) -> t
     return _evaluate(opened(function), getattr(function, "consts", ()), inputs, sites)
 
 
-def _switches(function: Any, sites: Sequence[Sites]) -> list[Sites]:
-    """The sites of the switches in a function, without computing their marks."""
+def _switches(function: Any, sites: Sequence[Sites]) -> Switches:
+    """The switches in a function, without computing their marks."""
     return _sites_of_marks(lambda values: _function(function, values, sites)[1], opened(function).invars)
 
 
-def _sites_of_marks(marks_at: Callable[[Sequence[Any]], Marks], inputs: Sequence[Var]) -> list[Sites]:
-    found: list[Sites] = []
+def _sites_of_marks(marks_at: Callable[[Sequence[Any]], Marks], inputs: Sequence[Var]) -> Switches:
+    found: Switches = []
 
     def trace(*values: Any) -> None:
-        found.extend(sites for _, sites in marks_at(values))
+        found.extend((row.size, sites) for row, sites in marks_at(values))
 
     avals: list[Any] = [variable.aval for variable in inputs]
     jax.eval_shape(trace, *(jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals))
     return found
 
 
-def _mark(steps: jax.Array) -> jax.Array:
-    """One number for all elements of a switch."""
-    flat = jnp.ravel(steps).astype(jnp.int32).astype(jnp.uint32)
+def _marks(steps: Any) -> jax.Array:
+    """A number for each element of a switch; in large ones, for each of some stretches of elements."""
+    flat = jnp.ravel(jnp.asarray(steps)).astype(jnp.int32).astype(jnp.uint32)
     weights = jax.lax.iota(jnp.uint32, flat.size) * np.uint32(2_654_435_761) | np.uint32(1)
-    return jnp.sum(flat * weights, dtype=jnp.uint32)
+    width = -(-flat.size // _MOST_MARKS)
+    padded = jnp.pad(flat * weights, (0, -flat.size % max(width, 1)))
+    return jnp.sum(padded.reshape(-1, max(width, 1)), axis=1, dtype=jnp.uint32)
 
 
 def _onward(seen: jax.Array, marks: Marks) -> jax.Array:
@@ -185,15 +238,16 @@ def _onward(seen: jax.Array, marks: Marks) -> jax.Array:
 
 
 def _stacked(marks: Marks) -> jax.Array:
-    return jnp.stack([mark for mark, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
+    return jnp.concatenate([row for row, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
 
 
-def _blank(switches: Sequence[Sites]) -> jax.Array:
-    return jnp.zeros(len(switches), jnp.uint32)
+def _blank(switches: Switches) -> jax.Array:
+    return jnp.zeros(sum(count for count, _ in switches), jnp.uint32)
 
 
-def _pairs(marks: jax.Array, switches: Sequence[Sites]) -> Marks:
-    return [(marks[i], sites) for i, sites in enumerate(switches)]
+def _pairs(marks: jax.Array, switches: Switches) -> Marks:
+    ends = np.cumsum([count for count, _ in switches])
+    return [(marks[end - count : end], sites) for end, (count, sites) in zip(ends, switches, strict=True)]
 
 
 def _like(templates: Sequence[Any], values: Sequence[Any]) -> list[jax.Array]:

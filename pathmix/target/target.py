@@ -16,6 +16,7 @@ import numpy as np
 from pathmix.program.dependence import Sites
 from pathmix.program.graph import Graph
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region
 from pathmix.target.coordinates import Coordinates, MapArguments, make_coordinates
 from pathmix.target.inert import Inert, inert_elements
@@ -63,6 +64,7 @@ class Target:
     graphs: Graphs
     arguments: Arguments
     inert: Inert  # elements that the vector leaves out
+    inert_draws: SiteRows  # of the sites that have some, from the prior
 
     @property
     def dim(self) -> int:
@@ -108,7 +110,7 @@ class Target:
         values, log_det = self.coordinates.constrain(u, arguments.map)
         outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)
         log_prior, log_likelihood, *conditions = outputs
-        stacked = jnp.stack([mark for mark, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
+        stacked = jnp.concatenate([row for row, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
         return Density(log_prior, log_likelihood, log_det, _all(conditions)), stacked
 
     @cached_property
@@ -118,7 +120,7 @@ class Target:
 
         def trace(arguments: Arguments, values: list[jax.Array]) -> None:
             marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)[1]
-            found.extend(sites for _, sites in marks)
+            found.extend(sites for row, sites in marks for _ in range(row.size))
 
         values = [jax.ShapeDtypeStruct(site.shape, site.dtype) for site in self.slp.sites]
         jax.eval_shape(trace, self.arguments, values)
@@ -169,7 +171,8 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
         sites=graphs.sites.consts,
         map=map_arguments,
     )
-    return Target(slp, region, coordinates, graphs, arguments, inert)
+    inert_draws = {name: draws[name] for name in inert}
+    return Target(slp, region, coordinates, graphs, arguments, inert, inert_draws)
 
 
 def _all(conditions: Sequence[jax.Array]) -> jax.Array:

@@ -20,6 +20,7 @@ from pathmix.posterior.fitted import GradientKind
 from pathmix.program.dependence import NOTHING, Sites
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw
+from pathmix.target.inert import reaching
 from pathmix.target.target import BLOCK_BYTES, Target
 from pathmix.training.compiled import (
     Densities,
@@ -88,6 +89,7 @@ class PathFit:
         self.estimate: ElboEstimate | None = None
         self.rise: Rise | None = None
         self._estimated_after: int | None = None  # steps
+        self.inert_reach = False  # masked elements that were left out change the density after all
         self.dropped = False
         self.failure: Exception | None = None
 
@@ -295,6 +297,9 @@ class PathFit:
     def weigh(self) -> None:
         """The final ELBO, and how much of it the last quarter of training brought."""
         self.estimate_elbo()
+        if self.target.inert and self.start is not None and self.flaw is None:
+            rows, _ = self.draw(self.elbo_seed.child(0), _DENSITY_BLOCK)
+            self.inert_reach = reaching(self.target.slp, self.target.inert, rows, self.target.inert_draws)
         if self.start is None or self.start.earlier is None:
             return
         self.jumping |= self._jumps_at(self.params)

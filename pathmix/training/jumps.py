@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 _PAIRS = 8  # of vectors for each switch that flips
+_MOST_PAIRS = 256  # for all of them, if one for each is not more
 _SMALLEST_JUMP = 1e-4  # nats
 
 
@@ -31,7 +32,8 @@ def jumping_switches(evaluate: Evaluate, vectors: np.ndarray, marks: np.ndarray)
     usable = np.all(np.isfinite(vectors), axis=1)
     vectors, marks = vectors[usable], marks[usable]
     flipping = [s for s in range(marks.shape[1]) if np.any(marks[:, s] != marks[:1, s])]
-    pairs = [(s, *pair) for s in flipping for pair in _pairs(marks[:, s])]
+    each = max(1, min(_PAIRS, _MOST_PAIRS // max(len(flipping), 1)))
+    pairs = [(s, *pair) for s in flipping for pair in _pairs(marks[:, s], each)]
     if not pairs:
         return set()
     switch, left, right = (np.array(column) for column in zip(*pairs, strict=True))
@@ -39,9 +41,9 @@ def jumping_switches(evaluate: Evaluate, vectors: np.ndarray, marks: np.ndarray)
     return set(switch[_jumps(evaluate, before, after)].tolist())
 
 
-def _pairs(marks: np.ndarray) -> list[tuple[int, int]]:
+def _pairs(marks: np.ndarray, count: int) -> list[tuple[int, int]]:
     """Rows on different sides of a switch, spread over the rows."""
-    starts = np.linspace(0, len(marks) - 1, min(_PAIRS, len(marks))).astype(int)
+    starts = np.linspace(0, len(marks) - 1, min(count, len(marks))).astype(int)
     others = [np.flatnonzero(marks != marks[row]) for row in starts]
     return [
         (int(row), int(other[turn % len(other)]))

@@ -6,6 +6,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from scipy import stats
 
 from pathmix.engine.precision import engine_scope
 from pathmix.frontends.numpyro.record import record
@@ -144,6 +145,32 @@ def test_scan_of_the_library_is_supported():
     slp = replay(bind(model), batch_run)
     assert slp.sites[0].shape == (3,)
     assert read_region(slp, batch_run.values).kind == "general"
+
+
+TRANSFORMS = {
+    "jit": lambda f, xs: jax.jit(f)(xs[0]),
+    "scan": lambda f, xs: jax.lax.scan(lambda c, x: (c, f(x)), 0.0, xs)[1][0],
+    "map": lambda f, xs: jax.lax.map(f, xs)[0],
+    "checkpoint": lambda f, xs: jax.checkpoint(f)(xs[0]),
+    "vmap": lambda f, xs: jax.vmap(f)(xs)[0],
+}
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_decision_on_a_site_outside_of_a_function_that_is_transformed(name):
+    def model():
+        k = numpyro.sample("k", dist.Bernoulli(0.3))
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.factor("f", TRANSFORMS[name](lambda y: x * y if k else 2 * x * y, jnp.arange(1.0, 3.0)))
+
+    batch_run = run(model)
+    slp = replay(bind(model), batch_run)
+    k = dict(batch_run.path.pinned)["k"]
+    log_prior, log_likelihood, *conditions = slp.graph(slp.graph.consts, [jnp.array(k), jnp.array(0.5)])[:3]
+    assert log_likelihood == (0.5 if k else 1.0) and all(conditions)
+    assert log_prior == pytest.approx(np.log(0.3 if k else 0.7) + stats.norm.logpdf(0.5))
+    assert not slp.graph(slp.graph.consts, [jnp.array(1 - k), jnp.array(0.5)])[2]
 
 
 def test_handlers_inside_the_model():

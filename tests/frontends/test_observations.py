@@ -254,3 +254,52 @@ def test_nothing_observed_is_noted(in_pyro):
         return any("Nothing is observed" in note for note in posterior.notes)
 
     assert noted() and not noted(as_array(1.0)) and not noted(None, as_array(-0.5))
+
+
+SHIFTED = {"exponential": stats.expon, "half-normal": stats.halfnorm, "uniform": stats.uniform}
+
+
+def shifted(in_pyro, name, shift):
+    d = tools(in_pyro)[1]
+    bases = {
+        "exponential": lambda: d.Exponential(1.0),
+        "half-normal": lambda: d.HalfNormal(1.0),
+        "uniform": lambda: d.Uniform(0.0, 1.0),
+    }
+    return d.TransformedDistribution(bases[name](), [d.transforms.AffineTransform(shift, 1.0)])
+
+
+@both
+@pytest.mark.parametrize("name", SHIFTED)
+def test_what_is_shifted_keeps_to_its_support(in_pyro, name):
+    """The library says that a shifted site may be any number."""
+    sample, d, as_array = tools(in_pyro)
+
+    def model(y):
+        x = sample("x", shifted(in_pyro, name, 2.0))
+        sample("y", d.Normal(x, 1.0), obs=y)
+
+    log_z = np.log(
+        integrate.quad(lambda x: SHIFTED[name].pdf(x - 2) * stats.norm.pdf(0.5, x), 2, 9, limit=200)[0]
+    )
+    posterior = exact.fit(model, as_array(0.5), budget=4_000, discovery=FEW)
+    assert log_z - 0.2 < posterior.elbo < log_z + 0.02
+    assert posterior.sample(0, 500)["x"].min() >= 2
+    assert posterior.log_prob({"x": 1.9}) == -np.inf
+
+
+@both
+def test_data_that_are_shifted_bound_the_shift(in_pyro):
+    sample, d, as_array = tools(in_pyro)
+    data = np.array([1.3, 1.9, 2.6])
+
+    def model(y):
+        sample("y", shifted(in_pyro, "exponential", sample("t", d.Normal(0.0, 1.0))), obs=y)
+
+    def density(t):
+        return stats.norm.pdf(t) * np.exp(-np.sum(data - t))
+
+    log_z = np.log(integrate.quad(density, -9, 1.3)[0])
+    posterior = exact.fit(model, as_array(data), budget=4_000, discovery=FEW)
+    assert log_z - 0.3 < posterior.elbo < log_z + 0.02
+    assert posterior.sample(0, 500)["t"].max() <= 1.3

@@ -8,6 +8,7 @@ import pyro.distributions as dist
 import pytest
 import torch
 from pyro.infer import Predictive, Trace_ELBO
+from scipy import stats
 
 import pathmix
 from tests import exact
@@ -69,6 +70,19 @@ def test_the_guide_predicts():
     deviation = np.sqrt(weights @ (means - mean) ** 2 + 0.8 + 4)
     assert y.shape == (600,)
     assert float(y.mean()) == pytest.approx(mean, abs=5 * deviation / np.sqrt(600))
+
+
+def test_the_guide_of_a_model_with_masked_elements():
+    def model(y):
+        with pyro.plate("n", 2), pyro.poutine.mask(mask=torch.tensor([True, False])):
+            z = pyro.sample("z", dist.Normal(0.0, 1.0))
+        pyro.sample("y", dist.Normal(z[0], 1.0), obs=y)
+
+    y = torch.tensor(1.0)
+    guide = exact.fit(model, y, budget=4_000, guide="fullrank").as_pyro_guide()
+    losses = [Trace_ELBO().loss(model, guide, y) for _ in range(20)]
+    # The guide is exact, so every loss is.
+    np.testing.assert_allclose(losses, -stats.norm.logpdf(1.0, 0, np.sqrt(2)), atol=0.05)
 
 
 def test_the_guide_follows_pyros_seed():

@@ -1,8 +1,10 @@
 """Latent elements under a mask have no density: they are not fitted, and the ELBO stays below log Z."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
+import numpyro.distributions as dist
 import pyro
 import pytest
 import torch
@@ -60,6 +62,39 @@ def test_names_do_not_matter(in_pyro, names):
     log_z = stats.norm.logpdf(1.0, 0, np.sqrt(5))
     posterior = exact.fit(model, budget=4_000, discovery=FEW, guide="fullrank")
     assert posterior.elbo == pytest.approx(log_z, abs=0.02) and posterior.elbo <= log_z + 1e-3
+
+
+@both
+def test_an_element_that_matters_only_far_from_prior_draws_is_fitted(in_pyro):
+    """A masked Uniform(0, 1) is like one without a mask: its density is one."""
+    sample, d, array = tools(in_pyro)
+    where = torch.where if in_pyro else jnp.where
+
+    def model(y):
+        a = sample("a", d.Normal(0.0, 1.0))
+        with hide(in_pyro, False):
+            z = sample("z", d.Uniform(0.0, 1.0))
+        sample("at", d.Normal(a, 0.1), obs=array(3.5))
+        sample("y", d.Normal(where(a > 2.7, z, 0.0 * z), 0.1), obs=y)
+
+    log_z = stats.norm.logpdf(3.5, 0, np.sqrt(1.01)) + np.log(np.diff(stats.norm.cdf([0, 1], 0.5, 0.1))[0])
+    posterior = exact.fit(model, array(0.5), budget=8_000, discovery=FEW)
+    assert posterior.elbo == pytest.approx(log_z, abs=0.05)
+    assert posterior.sample(0, 1_000)["z"].std() == pytest.approx(0.1, rel=0.2)
+
+
+def test_an_element_whose_reach_only_the_guide_shows_is_noted():
+    """Inside a loop, operations do not tell element by element."""
+
+    def model(y):
+        a = numpyro.sample("a", dist.Normal(0, 1))
+        with numpyro.handlers.mask(mask=jnp.array([True, False])):
+            z = numpyro.sample("z", dist.Normal(0, 1).expand([2]))
+        total, _ = jax.lax.scan(lambda c, x: (c + jnp.where(a > 6, x, 0.0), None), 0.0, z)
+        numpyro.sample("y", dist.Normal(a + total, 0.1), obs=y)
+
+    posterior = exact.fit(model, 8.0, budget=4_000, discovery=FEW)
+    assert any("'z' change the density where the guide is" in note for note in posterior.notes)
 
 
 @both

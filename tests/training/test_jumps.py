@@ -28,6 +28,7 @@ from tests import exact
 from tests.zoo import programs, pyro_programs
 
 LEVELS, EDGES = jnp.array([-1.0, -1.0, 1.0, -1.0]), jnp.array([0.2, 0.5, 0.75])
+KNOTS, HEIGHTS = jnp.linspace(0.01, 0.99, 60), jnp.zeros(60).at[40].set(1.0)
 STEPS = {
     "where": lambda t: jnp.where(t > 0.7, 1.0, -1.0),
     "select": lambda t: jnp.select([t > 0.8, t > 0.5], [1.0, 0.5], -1.0),
@@ -50,6 +51,13 @@ STEPS = {
     "while": lambda t: jax.lax.while_loop(lambda c: c < 1.0, lambda c: c + 0.5, t),
     "remat": lambda t: jax.checkpoint(lambda x: jnp.where(x > 0.7, 1.0, -1.0))(t),
     "angle": lambda t: jnp.arctan2(t - 0.7, -jnp.ones(())) / jnp.pi,
+    "division by size": lambda t: (t - 0.7) / jnp.abs(t - 0.7),
+    "pole": lambda t: jnp.arctan(1 / (t - 0.7)),
+    "division by a root": lambda t: (t - 0.7) / jnp.sqrt((t - 0.7) ** 2),
+    "norm": lambda t: (x := jnp.stack([t - 0.7]))[0] / jnp.linalg.norm(x),
+    "cut of the complex logarithm": lambda t: jnp.imag(jnp.log(-1 + 1j * (t - 0.7))) / jnp.pi,
+    "eigenvector": lambda t: jnp.abs(jnp.linalg.eigh(jnp.diag(jnp.stack([t, 0.7])))[1][0, 0]),
+    "one of many": lambda t: jnp.sum(jnp.where(t > KNOTS, 0.01 * (t - KNOTS) + HEIGHTS, 0.0)),
 }
 TORCH_LEVELS, TORCH_EDGES = (
     torch.tensor(np.asarray(LEVELS)).double(),
@@ -70,6 +78,8 @@ TORCH_STEPS = {
     "argsort": lambda t: TORCH_LEVELS[1:3][torch.argsort(torch.stack([t, torch.tensor(0.7)]))][1],
     "masked_fill": lambda t: t.masked_fill(t > 0.7, -1.0),
     "heaviside": lambda t: 2 * torch.heaviside(t - 0.7, torch.tensor(0.5)) - 1,
+    "division by size": lambda t: (t - 0.7) / (t - 0.7).abs(),
+    "norm": lambda t: torch.nn.functional.normalize((t - 0.7).reshape(1), dim=0)[0],
     "index write": lambda t: torch.zeros(4).index_put(((4 * t).long(),), torch.tensor(1.0))[2],
 }
 
@@ -136,6 +146,9 @@ HARMLESS = {
     "maximum by index": lambda t: (x := jnp.stack([t, 1 - t]))[jnp.argmax(x)],
     "interpolation": lambda t: jnp.interp(t, EDGES, LEVELS[:3]),
     "sign times size": lambda t: jnp.sign(t - 0.7) * jnp.abs(t - 0.7),
+    "division": lambda t: 1 / (t + 1),
+    "smooth root": lambda t: jnp.sqrt((t - 0.7) ** 2 + 0.1),
+    "eigenvalues": lambda t: jnp.linalg.eigvalsh(jnp.diag(jnp.stack([t, 0.7])))[0],
     "unused": lambda t: t + 0.0 * jnp.floor(3 * t),
     "loop": lambda t: jax.lax.fori_loop(0, 3, lambda i, c: jnp.where(c > 0.7, 0.7 - (c - 0.7), c) * 0.9, t),
     "slogdet": lambda t: jnp.linalg.slogdet(jnp.array([[0.1, 1.0], [1.0, 0.0]]) * t + 2 * jnp.eye(2))[1],

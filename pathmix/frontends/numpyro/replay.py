@@ -30,14 +30,14 @@ from pathmix.frontends.numpyro.sites import (
     marks_fixed,
     mask_of,
 )
-from pathmix.frontends.observations import broadcast_remark, covered, described, flaw_of
+from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described, flaw_of
 from pathmix.frontends.parameters import check_known, parameters
 from pathmix.frontends.shapes import shape_error
 from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
-from pathmix.program.path import DecisionKind
+from pathmix.program.path import Decision, DecisionKind
 from pathmix.program.program import Program
 from pathmix.program.slp import Facts, Flaw, Plate, StraightLineProgram
 from pathmix.program.source import caller
@@ -119,7 +119,7 @@ class _Replayer(Messenger):
         self.log_prior: Any = jnp.zeros(())
         self.log_likelihood: Any = jnp.zeros(())
         self.following = Following(self.path)
-        self.conditions: list[Any] = []
+        self.conditions: list[tuple[Any, Decision]] = []
         self.supports: dict[str, Any] = {}  # bijections of free sites
         self.bounds: dict[str, SupportBounds] = {}
         self.discrete: dict[str, Any] = {}  # supports that depend on other sites, or have no bounds
@@ -143,7 +143,8 @@ class _Replayer(Messenger):
 
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
         decision = self.following.decide(kind)
-        self.conditions.append(holds(tracer, decision))
+        # Compared at the end: inside a function that JAX transforms, the result would belong to it.
+        self.conditions.append((tracer, decision))
         self.decided_after.append(self.following.sites)
         return decision.value
 
@@ -187,6 +188,8 @@ class _Replayer(Messenger):
         if is_observation(msg):
             self.observed.append(msg["name"])
             terms = terms if is_empty(fn, value) else self._covered(msg, terms)
+        elif is_latent(msg) and not is_discrete(msg) and not is_empty(fn, value):
+            terms = self._covered_before(msg, terms)
         if msg["scale"] is not None:
             terms = msg["scale"] * terms
         total = jnp.sum(terms)
@@ -215,6 +218,14 @@ class _Replayer(Messenger):
             elif flaw := flaw_of(name, source, known, np.asarray(inside), described(fn.support)):
                 self.flaws.append(flaw)
                 terms = jnp.where(inside, terms, -jnp.inf)
+        return terms
+
+    def _covered_before(self, msg: Any, terms: Any) -> Any:
+        """The density of a latent site, which is zero where no transform could lead to its value."""
+        mask = jnp.asarray(mask_of(msg["fn"]))
+        for inside, _ in covered_before(msg["fn"], msg["value"], mask, lambda x: x.astype(jnp.float32)):
+            self.indicators.append((f"{msg['name']!r} at {caller()}", jnp.all(inside)))
+            terms = jnp.where(inside, terms, -jnp.inf)
         return terms
 
     def _support(self, msg: Any) -> None:
@@ -263,7 +274,7 @@ class _Replayer(Messenger):
         outputs = [
             self.log_prior,
             self.log_likelihood,
-            *self.conditions,
+            *(holds(tracer, decision) for tracer, decision in self.conditions),
             *(inside for _, inside in self.indicators),
         ]
         self.bijections = {name: template(bijection, outputs) for name, bijection in self.supports.items()}

@@ -30,7 +30,8 @@ class PyroGuide:
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         seed = int(torch.randint(2**62, ()))  # so that pyro.set_rng_seed makes draws repeatable
-        drawn = self.draw(seed)
+        with pyro.poutine.block():  # to draw may mean to run the model
+            drawn = self.draw(seed)
         place = torch.tensor(drawn.path, dtype=torch.float64)  # its density takes this type
         _auxiliary("_pathmix_path", dist.Delta(place, log_density=drawn.log_density))
         with _PutIn(drawn.values, drawn.open_sites, self.shapes) as put_in:

@@ -18,7 +18,7 @@ from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.masks import unmasked
-from pathmix.frontends.observations import broadcast_remark, covered, described
+from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described
 from pathmix.frontends.parameters import Parameter, check_known, parameters
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
 from pathmix.frontends.pyro.lookups import Lookups
@@ -209,6 +209,8 @@ class _Replayer(Messenger):
             if is_observation(msg):
                 self.observed.append(msg["name"])
                 terms = terms if empty else self._covered(msg, terms)
+            elif is_latent(msg) and not is_discrete(msg) and not empty:
+                terms = self._covered_before(msg, terms)
             total = torch.as_tensor(terms).sum()
         if msg["is_observed"]:
             self.is_conditioned = True
@@ -228,6 +230,15 @@ class _Replayer(Messenger):
         for inside, binds in covered(fn, value, mask, torch.Tensor.float):
             self.observations.append(Observation(name, source, described(fn.support), inside, value, binds))
             terms = torch.where(inside, terms, -torch.inf) if binds else terms
+        return terms
+
+    def _covered_before(self, msg: Any, terms: Any) -> Any:
+        """The density of a latent site, which is zero where no transform could lead to its value."""
+        fn, value, mask = msg["fn"], msg["value"], torch.as_tensor(mask_of(msg))
+        for inside, binds in covered_before(fn, value, mask, torch.Tensor.float):
+            said = described(fn.support)
+            self.observations.append(Observation(msg["name"], caller(), said, inside, value, binds))
+            terms = torch.where(inside, terms, -torch.inf)
         return terms
 
     def _pyro_param(self, msg: Any) -> None:

@@ -6,13 +6,19 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyro
+import pyro.distributions as dist
 import pytest
 import torch
+from scipy import integrate, special, stats
 
+from pathmix import Status
+from pathmix.discovery import PriorDiscovery
 from pathmix.errors import PathmixWarning, ProgramError
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering import TABLE, callback
 from pathmix.frontends.pyro.lowering.interpret import interpret
+from tests import exact
 from tests.frontends.pyro.against_torch import double_precision, in_jax, in_torch
 
 aten = torch.ops.aten
@@ -174,3 +180,20 @@ def test_a_shape_that_depends_on_a_random_value_is_refused(op, function):
     graph = flatten(function, [matrix(3)])
     with pytest.raises(ProgramError, match=rf"{op}.* depends on a random value"):
         jax.jit(lambda x: interpret(graph, [x])[graph.outputs[0]])(jnp.asarray(matrix(3).numpy()))
+
+
+@pytest.mark.filterwarnings("ignore::pathmix.PathmixWarning")
+def test_a_program_with_such_an_operation_is_fitted():
+    """The posterior of x given y = J0(x) + noise, by quadrature."""
+
+    def model(y):
+        x = pyro.sample("x", dist.Normal(0.0, 1.0))
+        pyro.sample("y", dist.Normal(torch.special.bessel_j0(x), 0.5), obs=y)
+
+    def density(x):
+        return stats.norm.pdf(x) * stats.norm.pdf(0.4, special.j0(x), 0.5)
+
+    log_z = np.log(integrate.quad(density, -9, 9)[0])
+    posterior = exact.fit(model, torch.tensor(0.4), budget=300, discovery=PriorDiscovery(50))
+    assert posterior.paths[0].status is Status.OK
+    assert log_z - 0.15 < posterior.elbo < log_z + 0.02
