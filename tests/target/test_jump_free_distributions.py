@@ -94,7 +94,7 @@ def jumps(function, start):
 
         def one(u):
             (value,), marks = evaluate_marked(graph, graph.consts, [u], {0})
-            return value, jnp.stack([mark for mark, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
+            return value, jnp.concatenate([row for row, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
 
         compiled = jax.jit(jax.vmap(one), compiler_options=FAST_TO_COMPILE)
 
