@@ -15,12 +15,12 @@ SIZES = tuple(2**power for power in (13, 16, 19, 22, 25, 28))
 
 
 def noise_size(wanted: int) -> int:
-    """The smallest block that holds `wanted` numbers."""
+    """The smallest size that holds `wanted` numbers."""
     return next((size for size in SIZES if size >= wanted), SIZES[-1])
 
 
 def normals(seed: Seed, size: int) -> jax.Array:
-    """One block of noise."""
+    """Noise of one of the sizes."""
     return _generator(size)(seed.key())
 
 

@@ -1,7 +1,7 @@
 """Checks of a method's options, made at construction: a run never fails halfway for a typing error."""
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import optax
 from numpyro.infer.autoguide import AutoGuide
@@ -15,9 +15,6 @@ from pathmix.methods.members import check_members, missing_members
 from pathmix.program.program import Limits
 from pathmix.training.starts import Starts
 
-if TYPE_CHECKING:
-    from pathmix.methods.sdvi import SDVI
-
 GuideName = Literal["meanfield", "fullrank", "lowrank"]
 NAMED_GUIDES: dict[GuideName, Guide] = {
     "meanfield": MeanField(),
@@ -26,7 +23,8 @@ NAMED_GUIDES: dict[GuideName, Guide] = {
 }
 
 
-def check_options(options: "SDVI") -> None:
+def check_options(options: Any) -> None:
+    """Those of SDVI."""
     check_method(options)
     _check_guide_option(options.guide)
     example = f"pathmix.SuccessiveHalving(budget={_number(options.allocation, 100_000)})"

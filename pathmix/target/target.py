@@ -22,7 +22,7 @@ from pathmix.target.coordinates import Coordinates, MapArguments, make_coordinat
 from pathmix.target.inert import Inert, inert_elements
 from pathmix.target.switches import evaluate_marked
 
-BLOCK_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
+CALL_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
 
 
 class Arguments(NamedTuple):
@@ -85,7 +85,7 @@ class Target:
 
     def rows_at_once(self, count: int) -> int:
         """Of how many rows one compiled call computes densities side by side."""
-        fitting = BLOCK_BYTES // max(self.graphs.density.footprint, 8 * self.dim)
+        fitting = CALL_BYTES // max(self.graphs.density.footprint, 8 * self.dim)
         return max(1, min(count, fitting))
 
     def unconstrain(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:

@@ -21,7 +21,7 @@ from pathmix.program.dependence import NOTHING, Sites
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw
 from pathmix.target.inert import reaching
-from pathmix.target.target import BLOCK_BYTES, Target
+from pathmix.target.target import CALL_BYTES, Target
 from pathmix.training.compiled import (
     Densities,
     make_densities,
@@ -40,9 +40,9 @@ from pathmix.training.starts import Start, likelihood_powers
 _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
 _MIN_STEPS = 32
 _ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
-_DRAWS_BLOCK = 256  # prior draws unconstrained at once
+_DRAW_ROWS = 256  # prior draws unconstrained at once
 _RISE_SAMPLES = 256
-_DENSITY_BLOCK = 64  # vectors whose density is computed at once
+_DENSITY_ROWS = 64  # vectors whose density is computed at once
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class PathFit:
         if self.gradient.estimator != "reparam" or not self.target.switches:
             return NOTHING
         draws, _ = self._sampled(params, self.elbo_seed.child(0), self.options.elbo_samples)
-        return self._jumps_between(draws[:_DENSITY_BLOCK])
+        return self._jumps_between(draws[:_DENSITY_ROWS])
 
     def _jumps_between(self, vectors: np.ndarray, marks: np.ndarray | None = None) -> Sites:
         """The sites that move a jump, as far as flips between some vectors show."""
@@ -187,13 +187,13 @@ class PathFit:
         columns = [draws[site.name] for site in self.target.slp.sites]
         if self.target.dim == 0:
             return np.zeros((len(columns[0]) if columns else 1, 0))
-        return self._in_batches("unconstrain", partial(make_unconstrain, self.target), columns, _DRAWS_BLOCK)
+        return self._in_batches("unconstrain", partial(make_unconstrain, self.target), columns, _DRAW_ROWS)
 
     def log_densities(self, vectors: np.ndarray) -> Densities:
-        rows = self.target.rows_at_once(_DENSITY_BLOCK)
+        rows = self.target.rows_at_once(_DENSITY_ROWS)
         make = partial(make_densities, self.target, rows, marked=self._may_jump)
         self.evaluations += len(vectors)
-        return self._in_batches("densities", make, [vectors], _DENSITY_BLOCK)
+        return self._in_batches("densities", make, [vectors], _DENSITY_ROWS)
 
     def centre(self, params: Params) -> np.ndarray:
         """The vector in the middle of a guide."""
@@ -206,8 +206,8 @@ class PathFit:
         sites = zip(self.target.slp.sites, values, strict=True)
         return {site.name: np.asarray(value) for site, value in sites if site.pinned is None}
 
-    def _in_batches(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], block: int) -> Any:
-        return in_batches(lambda rows: self._call(what, make, rows, self.target.arguments), columns, block)
+    def _in_batches(self, what: str, make: Callable[[], Any], columns: list[np.ndarray], size: int) -> Any:
+        return in_batches(lambda rows: self._call(what, make, rows, self.target.arguments), columns, size)
 
     def warm_up(self, draws: dict[str, np.ndarray]) -> None:
         """Compile what training needs, unless a path of the same structure already did.
@@ -276,7 +276,7 @@ class PathFit:
 
     @property
     def _block_steps(self) -> int:
-        fitting = BLOCK_BYTES // max(self.minibatches.bytes_per_step, 1)
+        fitting = CALL_BYTES // max(self.minibatches.bytes_per_step, 1)
         return max(1, min(_MAX_STEPS, self._block_size // self._step_noise, fitting))
 
     def estimate_elbo(self) -> float:
@@ -298,7 +298,7 @@ class PathFit:
         """The final ELBO, and how much of it the last quarter of training brought."""
         self.estimate_elbo()
         if self.target.inert and self.start is not None and self.flaw is None:
-            rows, _ = self.draw(self.elbo_seed.child(0), _DENSITY_BLOCK)
+            rows, _ = self.draw(self.elbo_seed.child(0), _DENSITY_ROWS)
             self.inert_reach = reaching(self.target.slp, self.target.inert, rows, self.target.inert_draws)
         if self.start is None or self.start.earlier is None:
             return
@@ -325,10 +325,10 @@ class PathFit:
     def _sampled(self, params: Params, seed: Seed, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Draws of the guide before truncation, and their log q~."""
         dim = self.target.dim
-        block = noise_size(count * self.guide.noise_size(dim))
-        key = ("sample", self.guide, dim, count, block)
+        size = noise_size(count * self.guide.noise_size(dim))
+        key = ("sample", self.guide, dim, count, size)
         make = partial(make_sample, self.guide, dim, count)
-        draws, log_q = self.executables.call(key, make, params, normals(seed, block))
+        draws, log_q = self.executables.call(key, make, params, normals(seed, size))
         return np.asarray(draws), np.asarray(log_q)
 
     def draw(self, seed: Seed, count: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
@@ -336,16 +336,16 @@ class PathFit:
         # A few sizes for all counts, since every size is compiled.
         rounded = 2 ** max(6, math.ceil(math.log2(count)))
         size = self.target.rows_at_once(rounded)
-        block = noise_size(size * self.guide.noise_size(self.target.dim))
+        noise = noise_size(size * self.guide.noise_size(self.target.dim))
         # Densities are computed once more only where some are zero.
         weighed = self.estimate is not None and self.estimate.zero_density > 0
         make = partial(make_draw, self.target, self.guide, size, weighed=weighed)
         results = [
             self._call(
-                ("draw", size, block, weighed),
+                ("draw", size, noise, weighed),
                 make,
                 self.params,
-                normals(seed.child(number), block),
+                normals(seed.child(number), noise),
                 self.target.arguments,
             )
             for number in range(-(-rounded // size))

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from pathmix.discovery.contenders import Contender
+from pathmix.guides.base import moments
 from pathmix.program.values import SiteRows
 from pathmix.training.fit import PathFit
 
@@ -39,7 +40,7 @@ class Prior:
         A rare path has few draws of its own, and a mean over few is far off in many dimensions. Where the
         pool's values are outside of what a path allows, its own draws must do.
         """
-        fit, own = self.fit, _mean(self.fit.vectors)
+        fit, own = self.fit, moments(self.fit.vectors)[0]
         rows = np.arange(_ROWS)
         values = {}
         for site in fit.target.slp.sites:
@@ -52,8 +53,3 @@ class Prior:
 def _some(rows: np.ndarray) -> np.ndarray:
     """Not more than are needed, of all paths."""
     return rows[np.linspace(0, len(rows) - 1, min(len(rows), _ROWS)).astype(int)]
-
-
-def _mean(vectors: np.ndarray) -> np.ndarray:
-    usable = vectors[np.all(np.isfinite(vectors), axis=1)]
-    return usable.mean(axis=0) if len(usable) else np.zeros(vectors.shape[1])
