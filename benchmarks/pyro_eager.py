@@ -30,6 +30,7 @@ from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
 from pathmix.program.seeds import Seed
+from pathmix.program.wishes import Wishes
 from pathmix.regions.region import read_region
 from pathmix.target.target import make_target
 from pathmix.training.fit import PathFit, TrainingOptions
@@ -89,10 +90,10 @@ class Compiled:
     def __init__(self, case, args):
         program = bind(case.model, args)
         given = {name: np.full(DRAWS, value) for name, value in case.pinned.items()}
-        executions = program.frontend.explore(program, Seed.of(0), np.ones(DRAWS, bool), given=given)
-        execution = next(found for found in executions if found.path.addresses[-1] == case.last_site)
-        slp = program.frontend.replay(program, execution)
-        draws = {name: values[execution.followed] for name, values in execution.values.items()}
+        found = program.frontend.explore(program, Seed.of(0), np.ones(DRAWS, bool), wishes=Wishes(given))
+        batch_run = next(run for run in found if run.path.addresses[-1] == case.last_site)
+        slp = program.frontend.replay(program, batch_run)
+        draws = {name: values[batch_run.followed] for name, values in batch_run.values.items()}
         target = make_target(slp, read_region(slp, draws), draws)
         options = TrainingOptions(optax.adam(0.01), case.particles, 100)
         self.slp = slp
@@ -100,7 +101,8 @@ class Compiled:
         self.fit.initialise(draws)
 
     def steps(self, count):
-        self.fit.train(count, 0.0, lambda *_: True)
+        for _ in self.fit.train(count, 0.0):
+            pass
 
 
 class Eager:
@@ -115,8 +117,8 @@ class Eager:
         sites = []
         for site in slp.free:
             support = trace.nodes[site.name]["fn"].support
-            if site.name in region.boxes:
-                support = dist.constraints.greater_than(region.boxes[site.name][0].lower)
+            if site.name in region.bounds:
+                support = dist.constraints.greater_than(region.bounds[site.name][0].lower)
             sites.append((site.name, site.shape, biject_to(support)))
 
         def guide(*_):
@@ -135,7 +137,7 @@ class Eager:
 
     @staticmethod
     def _inside(slp, region):
-        return {site.name: torch.ones(site.shape) for site in slp.free if site.name in region.boxes}
+        return {site.name: torch.ones(site.shape) for site in slp.free if site.name in region.bounds}
 
     def steps(self, count):
         for _ in range(count):

@@ -32,7 +32,7 @@ from pathmix.training.compiled import (
 )
 from pathmix.training.estimates import ElboEstimate, Rise, estimated, rise_between
 from pathmix.training.estimators import OWN_MINIBATCHES, Gradient
-from pathmix.training.jumps import Marked, jumping_switches
+from pathmix.training.jumps import Marked, tried_switches
 from pathmix.training.loop import Progress, TrainingState, make_train
 from pathmix.training.minibatches import Minibatches
 from pathmix.training.starts import Start, likelihood_powers
@@ -78,6 +78,7 @@ class PathFit:
         self.gradient = Gradient(estimator)
         self.jumping = NOTHING  # sites that move a jump of the density
         self._may_jump = estimator == "reparam"  # without being seen
+        self._harmless: frozenset[int] = frozenset()  # switches that flip without a jump
         self.options, self.executables = options, executables
         self.training_seed, self.elbo_seed, self.minibatch_seed = (seed.child(i) for i in range(3))
         self.vectors = np.zeros((0, target.dim))  # prior draws, unconstrained
@@ -164,8 +165,9 @@ class PathFit:
     def _jumps_between(self, vectors: np.ndarray, marks: np.ndarray | None = None) -> Sites:
         """The sites that move a jump, as far as flips between some vectors show."""
         marks = self._marked(vectors).marks if marks is None else marks
-        switches = jumping_switches(self._marked, vectors, marks)
-        return NOTHING.union(*(self.target.switches[switch] for switch in switches))
+        found = tried_switches(self._marked, vectors, marks, self._harmless)
+        self._harmless |= found.harmless
+        return NOTHING.union(*(self.target.switches[switch] for switch in found.jumping))
 
     def _marked(self, vectors: np.ndarray) -> Marked:
         found = self.log_densities(vectors)

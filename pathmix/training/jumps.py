@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 _PAIRS = 8  # of vectors for each switch that flips
-_MOST_PAIRS = 256  # for all of them, if one for each is not more
+_MOST_PAIRS = 64  # for all of them, if one for each is not more
+_HALVINGS = 24  # so near to a flip, a smooth density hardly changes
 _SMALLEST_JUMP = 1e-4  # nats
 
 
@@ -27,18 +28,29 @@ class Marked(NamedTuple):
 Evaluate = Callable[[np.ndarray], Marked]
 
 
-def jumping_switches(evaluate: Evaluate, vectors: np.ndarray, marks: np.ndarray) -> set[int]:
-    """The switches with a jump, as far as flips between the vectors show; `marks` are theirs."""
+class Tried(NamedTuple):
+    """Switches that flipped, and whether there is a jump where they do."""
+
+    jumping: frozenset[int]
+    harmless: frozenset[int]
+
+
+def tried_switches(
+    evaluate: Evaluate, vectors: np.ndarray, marks: np.ndarray, known: frozenset[int] = frozenset()
+) -> Tried:
+    """What flips between the vectors show, which have these marks; `known` switches are not tried again."""
     usable = np.all(np.isfinite(vectors), axis=1)
     vectors, marks = vectors[usable], marks[usable]
-    flipping = [s for s in range(marks.shape[1]) if np.any(marks[:, s] != marks[:1, s])]
+    flips = np.any(marks != marks[:1], axis=0) if len(marks) else np.zeros(0, bool)
+    flipping = [int(s) for s in np.flatnonzero(flips) if s not in known]
     each = max(1, min(_PAIRS, _MOST_PAIRS // max(len(flipping), 1)))
     pairs = [(s, *pair) for s in flipping for pair in _pairs(marks[:, s], each)]
     if not pairs:
-        return set()
+        return Tried(frozenset(), frozenset())
     switch, left, right = (np.array(column) for column in zip(*pairs, strict=True))
     before, after = _bisected(evaluate, vectors[left], vectors[right], marks[left, switch], switch)
-    return set(switch[_jumps(evaluate, before, after)].tolist())
+    jumping = frozenset(switch[_jumps(evaluate, before, after)].tolist())
+    return Tried(jumping, frozenset(flipping) - jumping)
 
 
 def _pairs(marks: np.ndarray, count: int) -> list[tuple[int, int]]:
@@ -54,9 +66,9 @@ def _pairs(marks: np.ndarray, count: int) -> list[tuple[int, int]]:
 def _bisected(
     evaluate: Evaluate, before: np.ndarray, after: np.ndarray, marks: np.ndarray, switch: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbours with a flip of their switch between them, three quarters of the precision apart."""
+    """Neighbours with a flip of their switch between them, well above what rounding tells apart."""
     rows = np.arange(len(before))
-    for _ in range(int(-0.75 * np.log2(np.finfo(before.dtype).eps))):
+    for _ in range(min(_HALVINGS, int(-0.75 * np.log2(np.finfo(before.dtype).eps)))):
         middle = (before + after) / 2
         same = (evaluate(middle).marks[rows, switch] == marks)[:, None]
         before, after = np.where(same, middle, before), np.where(same, after, middle)

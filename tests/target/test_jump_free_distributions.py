@@ -11,7 +11,7 @@ from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering.interpret import interpret
 from pathmix.program.graph import Graph
 from pathmix.target.switches import evaluate_marked
-from pathmix.training.jumps import Marked, jumping_switches
+from pathmix.training.jumps import Marked, tried_switches
 from tests.frontends.pyro.against_torch import FAST_TO_COMPILE, double_precision
 from tests.frontends.pyro.test_distributions import EXAMPLES, LOOKING, as_function
 
@@ -105,7 +105,7 @@ def jumps(function, start):
         # Near enough to stay inside of supports and of what parameters may be.
         away = np.random.default_rng(0).normal(size=(POINTS, len(start)))
         points = start * np.exp(0.05 * np.clip(away, -2, 2))
-        return jumping_switches(evaluate, points, evaluate(points).marks)
+        return tried_switches(evaluate, points, evaluate(points).marks).jumping
 
 
 @pytest.mark.parametrize("name", NUMPYRO)
