@@ -80,7 +80,8 @@ def _evaluate(
         else:
             results, found = inside(eqn, operands, on)
         marks += found
-        marks += [(_marks(root < 0), NOTHING.union(*on)) for root in _roots(eqn, operands, squares)]
+        if any(on):
+            marks += [(_marks(root < 0), NOTHING.union(*on)) for root in _roots(eqn, operands, squares)]
         values.update(zip(eqn.outvars, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars], marks
 
@@ -110,7 +111,7 @@ def _roots(eqn: Any, operands: list[Any], squares: dict[Any, Any]) -> list[Any]:
     """The numbers whose squares this operation takes the root of; squares themselves are noted."""
     name = eqn.primitive.name
     even = (name == "integer_pow" and eqn.params["y"] > 0 and eqn.params["y"] % 2 == 0) or name == "square"
-    if even or (name == "mul" and eqn.invars[0] is eqn.invars[1]):
+    if (even or (name == "mul" and eqn.invars[0] is eqn.invars[1])) and not jnp.iscomplexobj(operands[0]):
         squares[eqn.outvars[0]] = operands[0]
     known = [squares[atom] for atom in eqn.invars if not isinstance(atom, Literal) and atom in squares]
     if name in ("sqrt", "rsqrt"):

@@ -149,6 +149,7 @@ HARMLESS = {
     "division": lambda t: 1 / (t + 1),
     "smooth root": lambda t: jnp.sqrt((t - 0.7) ** 2 + 0.1),
     "eigenvalues": lambda t: jnp.linalg.eigvalsh(jnp.diag(jnp.stack([t, 0.7])))[0],
+    "complex numbers": lambda t: jnp.abs(jnp.sqrt((t + 0.5j) ** 2 + 1.0)) + jnp.abs(t * 1j),
     "unused": lambda t: t + 0.0 * jnp.floor(3 * t),
     "loop": lambda t: jax.lax.fori_loop(0, 3, lambda i, c: jnp.where(c > 0.7, 0.7 - (c - 0.7), c) * 0.9, t),
     "slogdet": lambda t: jnp.linalg.slogdet(jnp.array([[0.1, 1.0], [1.0, 0.0]]) * t + 2 * jnp.eye(2))[1],
