@@ -12,7 +12,7 @@ import numpy as np
 
 from pathmix.program.path import PinnedValue
 from pathmix.program.slp import StraightLineProgram
-from pathmix.regions.expressions import Expression, expressions
+from pathmix.regions.expressions import expressions
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,7 @@ def cell_of(slp: StraightLineProgram) -> Cell:
     for position, site in enumerate(slp.sites):
         end = min(end, position) if site.name in terms and terms[site.name].free else end
     known = {site.name for site in slp.sites[:end]}
-    log_probability = sum(_number(terms[name]) for name in terms if name in known)
+    log_probability = sum(float(np.asarray(terms[name].value())) for name in terms if name in known)
     is_open = any(found.free for found in outputs)
     pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
     return Cell(pinned, float(np.exp(log_probability)), is_path=not is_open)
-
-
-def _number(root: Expression) -> float:
-    """The value of a known expression, without recursion: long loops make deep expressions."""
-    left = [root]
-    while left:
-        waiting = [child for child in left[-1].inputs if child.known is None]
-        if waiting:
-            left += waiting
-        else:
-            left.pop().value()
-    return float(np.asarray(root.value()))

@@ -49,8 +49,15 @@ class Expression:
 
     def value(self) -> Any:
         """The value of an expression that depends on no free site."""
-        if self.known is None:
-            self.known = self.bind(*(child.value() for child in self.inputs))
+        left = [self]
+        while left:  # without recursion: long loops make deep expressions
+            node = left[-1]
+            waiting = [child for child in node.inputs if child.known is None] if node.known is None else []
+            left += waiting
+            if not waiting:
+                left.pop()
+                if node.known is None:
+                    node.known = node.bind(*(child.known for child in node.inputs))
         return self.known
 
     def number(self) -> float | None:

@@ -70,20 +70,17 @@ def _passed_on(
         return np.broadcast_to(np.any(np.broadcast_arrays(*inputs), axis=0), node.shape), True
     if node.operator in _REDUCING:
         return np.asarray(inputs[0].any(axis=tuple(node.params["axes"]))), True
-    if node.operator in _MOVING and not any(part.any() for part in inputs[_data(node) :]):
+    if node.operator in _MOVING and not any(child.free for child in node.inputs[_data(node) :]):
         values = [jnp.asarray(part, float) for part in inputs[: _data(node)]]
-        moved = node.bind(*values, *(_index(child) for child in node.inputs[_data(node) :]))
-        return np.asarray(moved) != 0, not any(child.free for child in node.inputs[_data(node) :])
-    return np.ones(node.shape, bool), False
+        moved = node.bind(*values, *(child.value() for child in node.inputs[_data(node) :]))
+        return np.asarray(moved) != 0, True
+    # A computed index may choose any element.
+    return np.ones(node.shape, bool), node.operator in _MOVING
 
 
 def _data(node: Expression) -> int:
     """How many of the inputs are moved; the others say where to."""
     return len(node.inputs) if node.operator == "concatenate" else 2 if node.operator == "pad" else 1
-
-
-def _index(child: Expression) -> object:
-    return np.zeros(child.shape, child.dtype) if child.free else child.value()
 
 
 def _selected(node: Expression, inputs: list[np.ndarray]) -> np.ndarray:

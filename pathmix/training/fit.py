@@ -300,8 +300,11 @@ class PathFit:
         """The final ELBO, and how much of it the last quarter of training brought."""
         self.estimate_elbo()
         if self.target.inert and self.start is not None and self.flaw is None:
-            rows, _ = self.draw(self.elbo_seed.child(0), _DENSITY_ROWS)
-            self.inert_reach = reaching(self.target.slp, self.target.inert, rows, self.target.inert_draws)
+            drawn, inside = self.draw(self.elbo_seed.child(0), _DENSITY_ROWS)
+            rows = {name: values[inside] for name, values in drawn.items()}
+            self.inert_reach = bool(inside.any()) and reaching(
+                self.target.slp, self.target.inert, rows, self.target.inert_draws
+            )
         if self.start is None or self.start.earlier is None:
             return
         self.jumping |= self._jumps_at(self.params)

@@ -83,6 +83,24 @@ def test_an_element_that_matters_only_far_from_prior_draws_is_fitted(in_pyro):
     assert posterior.sample(0, 1_000)["z"].std() == pytest.approx(0.1, rel=0.2)
 
 
+@both
+def test_an_element_that_a_computed_index_may_choose_is_fitted(in_pyro):
+    """The index is 1 for a > 3: there the masked element, uniform on (0, 1), is what is measured."""
+    sample, d, array = tools(in_pyro)
+
+    def model(y):
+        a = sample("a", d.Normal(0.0, 1.0))
+        with hide(in_pyro, array([1.0, 0.0]) > 0):
+            z = sample("z", d.Uniform(0.0, 1.0).expand([2]))
+        sample("at", d.Normal(a, 0.1), obs=array(4.5))
+        index = (a > 3).long() if in_pyro else (a > 3).astype(int)
+        sample("y", d.Normal(z[index], 0.1), obs=y)
+
+    log_z = stats.norm.logpdf(4.5, 0, np.sqrt(1.01)) + np.log(np.diff(stats.norm.cdf([0, 1], 0.5, 0.1))[0])
+    posterior = exact.fit(model, array(0.5), budget=8_000, discovery=FEW)
+    assert posterior.elbo == pytest.approx(log_z, abs=0.05)
+
+
 def test_an_element_whose_reach_only_the_guide_shows_is_noted():
     """Inside a loop, operations do not tell element by element."""
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pathmix.guides.base import moments
 from pathmix.target.coordinates import Coordinates
+from pathmix.target.layout import layout_of
 from pathmix.target.target import Arguments, Target
 
 State = Any
@@ -62,6 +63,5 @@ def log_density(target: Target, u: jax.Array, arguments: Arguments) -> jax.Array
 
 def make_prior_scales(coordinates: Coordinates, vectors: np.ndarray) -> PriorScales:
     """What prior draws of a path, one per row, say about its coordinates."""
-    sizes = [stop - start for start, stop in coordinates.slices]
-    sites = np.repeat(np.arange(len(sizes)), sizes)
-    return PriorScales(jnp.asarray(moments(vectors)[1]), jnp.asarray(sites))
+    owners = np.array(layout_of(coordinates).owners, int)
+    return PriorScales(jnp.asarray(moments(vectors)[1]), jnp.asarray(owners))
