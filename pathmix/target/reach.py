@@ -1,8 +1,8 @@
 """Reach: whether some elements of sites can change a graph's outputs, told by what its operations do.
 
 Operations that work element by element pass a touch on to the same elements, a `where` with a known
-predicate only from the side that it takes. Whatever else there is passes it on to all of its results: then
-the answer "reached" may be too much.
+predicate only from the side that it takes, `and` and `or` only where the other side does not settle them.
+Whatever else there is passes it on to all of its results: then the answer "reached" may be too much.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +23,7 @@ _ELEMENTWISE = frozenset([
     "nextafter", "clamp", "convert_element_type", "reduce_precision", "stop_gradient", "real", "imag",
     "conj", "complex", "copy", "copy_p",
 ])  # fmt: skip
+_DECIDED_BY = {"or": True, "and": False}  # and the truth value that settles them
 _MOVING = frozenset([
     "reshape", "squeeze", "expand_dims", "broadcast_in_dim", "slice", "transpose", "rev", "concatenate",
     "pad", "gather", "dynamic_slice",
@@ -66,6 +67,10 @@ def _passed_on(
         return np.zeros(node.shape, bool), True
     if node.operator == "select_n":
         return _selected(node, inputs), True
+    if node.operator in _DECIDED_BY:
+        inputs = [
+            part & ~_decided(node, other) for part, other in zip(inputs, node.inputs[::-1], strict=True)
+        ]
     if node.operator in _ELEMENTWISE:
         return np.broadcast_to(np.any(np.broadcast_arrays(*inputs), axis=0), node.shape), True
     if node.operator in _REDUCING:
@@ -76,6 +81,13 @@ def _passed_on(
         return np.asarray(moved) != 0, True
     # A computed index may choose any element.
     return np.ones(node.shape, bool), node.operator in _MOVING
+
+
+def _decided(node: Expression, other: Expression) -> np.ndarray:
+    """Where one operand, if it is known, settles the result whatever the other is."""
+    if other.free or other.dtype != bool:
+        return np.zeros(node.shape, bool)
+    return np.broadcast_to(np.asarray(other.value()) == _DECIDED_BY[node.operator], node.shape)
 
 
 def _data(node: Expression) -> int:
