@@ -33,7 +33,7 @@ def stretches(target: Target) -> list[Stretch]:
     for block in target.coordinates.segments:
         start = block.start
         for index in block.sites:
-            site = target.slp.sites[index]
+            site = target.sites[index]
             assert site.bijection is not None
             shape = site.shape if block.elementwise else block.shape
             stop = start + int(np.prod(shape, dtype=int))

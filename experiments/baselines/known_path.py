@@ -66,11 +66,11 @@ class KnownPath:
 
         def one(row: Any, arguments: Any) -> Any:
             log_prior, log_likelihood, *conditions = graphs.density(arguments.density, row)
-            others = graphs.sites(arguments.sites, row)[live:]
+            others = [jnp.asarray(value) for value in graphs.sites(arguments.sites, row)[live:]]
             return log_prior + log_likelihood, jnp.all(jnp.array([True, *conditions])), others
 
-        columns = tuple(np.asarray(values[site.name], site.dtype) for site in self.slp.sites)
-        key = ("evaluate", self.target.structure)
+        columns = tuple(self.target.columns(values))
+        key = ("evaluate", self.target.sites_structure)
         log_joint, inside, others = self._rows(key, one, columns, count, self.target.arguments)
         names = [name for name, _ in self.slp.deterministics]
         return Evaluated(log_joint, inside, dict(zip(names, others, strict=True)))
@@ -79,8 +79,9 @@ class KnownPath:
         """The values of all latent sites at unconstrained vectors, and the log-determinants."""
         key, arguments = ("constrain", self._map_structure), self.target.arguments.map
         values, log_det = self._rows(key, self.target.coordinates.constrain, u, len(u), arguments)
-        names = [site.name for site in self.slp.sites]
-        return dict(zip(names, values, strict=True)), log_det
+        free = {site.name: value for site, value in zip(self.target.sites, values, strict=True)}
+        pinned = {s.name: np.repeat(s.pinned[None], len(u), axis=0) for s in self.slp.sites if s.pinned is not None}
+        return {site.name: {**free, **pinned}[site.name] for site in self.slp.sites}, log_det
 
     def unconstrain(self, values: SiteRows, count: int) -> tuple[np.ndarray, np.ndarray]:
         """The unconstrained vectors of values, and the log-determinants there."""
@@ -90,7 +91,7 @@ class KnownPath:
             u = coordinates.unconstrain(row, arguments)
             return u, coordinates.constrain(u, arguments)[1]
 
-        columns = tuple(np.asarray(values[site.name], site.dtype) for site in self.slp.sites)
+        columns = tuple(self.target.columns(values))
         key, arguments = ("unconstrain", self._map_structure), self.target.arguments.map
         return self._rows(key, one, columns, count, arguments)
 
@@ -98,7 +99,7 @@ class KnownPath:
     def _map_structure(self) -> Any:
         """Equal for paths that share the map from unconstrained vectors to values."""
         coordinates, arguments = self.target.coordinates, self.target.arguments.map
-        sites = tuple((site.shape, str(site.dtype), site.pinned is None) for site in self.slp.sites)
+        sites = tuple((site.shape, str(site.dtype)) for site in self.target.sites)
         blocks = tuple(block.structure for block in coordinates.segments)
         return sites, blocks, jax.tree.structure(arguments)
 

@@ -20,18 +20,20 @@ class PathWork(Protocol):
 
     failure: Exception | None  # what ended it
 
-    @property
-    def target(self) -> Target: ...
-
 
 Work = TypeVar("Work", bound=PathWork)
-Begin = Callable[[StraightLineProgram, SiteRows, int], Work]  # with the number of paths before
+# With the number of paths before.
+Begin = Callable[[StraightLineProgram, SiteRows, int], tuple[Target, Work]]
 
 
 @dataclass(eq=False)
 class Contender(Generic[Work]):
-    """A path: what discovery knows of it, and what a method makes of it."""
+    """A path: what discovery knows of it, and what a method makes of it.
 
+    Paths that are the same problem share the work.
+    """
+
+    target: Target
     work: Work
     draws: SiteRows  # prior draws inside the region
     followers: int = 0  # the first so many draws took the path by themselves
@@ -40,7 +42,7 @@ class Contender(Generic[Work]):
 
     @property
     def slp(self) -> StraightLineProgram:
-        return self.work.target.slp
+        return self.target.slp
 
     @property
     def failure(self) -> Exception | None:
@@ -58,7 +60,7 @@ def discovered(
     announced: dict[Path, Contender[Work]] = {}
 
     def announce(slp: StraightLineProgram, draws: SiteRows) -> None:
-        announced[slp.path] = Contender(begin(slp, draws, len(announced)), draws)
+        announced[slp.path] = Contender(*begin(slp, draws, len(announced)), draws)
 
     found = discovery.discover(program, seed, announce)
     refuse_impossible([path.slp for path in found.paths])
@@ -70,7 +72,7 @@ def discovered(
         contender.draws, contender.followers = path.draws, path.followers
         contender.prior_mass = path.prior_mass
         contenders.append(contender)
-    texts = unique([label(contender.slp, contender.work.target.region) for contender in contenders])
+    texts = unique([label(contender.slp, contender.target.region) for contender in contenders])
     for contender, text in zip(contenders, texts, strict=True):
         contender.label = text
     return found, contenders

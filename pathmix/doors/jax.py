@@ -32,6 +32,7 @@ __all__ = [
     "nameless",
     "pruned",
     "trace_of",
+    "with_derivative",
 ]
 
 _MISSING = object()
@@ -61,6 +62,33 @@ def pruned(jaxpr: Jaxpr, keep_inputs: Sequence[bool]) -> tuple[Jaxpr, list[bool]
     """A jaxpr without what its outputs do not need, and which inputs are left."""
     found, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), list(keep_inputs))
     return found, list(used)
+
+
+def with_derivative(eqn: JaxprEqn) -> Jaxpr:
+    """What an operation computes, and how it pulls a change of its results back to its operands."""
+    function = next(param for param in eqn.params.values() if isinstance(param, (Jaxpr, ClosedJaxpr)))
+    template: Jaxpr = getattr(function, "jaxpr", function)
+    inputs = [Var(atom.aval) for atom in eqn.invars]
+    alone = template.replace(
+        constvars=[],
+        invars=inputs,
+        outvars=list(eqn.outvars),
+        eqns=[eqn.replace(invars=inputs)],
+        effects=eqn.effects,
+        debug_info=nameless(template),
+    )
+
+    def both(operands: list[Any]) -> Any:
+        results, pull_back = jax.vjp(lambda *values: evaluate(alone, (), *values), *operands)
+        return pull_back([_change(result) for result in results])
+
+    shapes = [jax.ShapeDtypeStruct(getattr(v.aval, "shape"), getattr(v.aval, "dtype")) for v in inputs]
+    return jax.make_jaxpr(both)(shapes).jaxpr
+
+
+def _change(result: Any) -> Any:
+    is_smooth = np.issubdtype(result.dtype, np.inexact)
+    return result if is_smooth else np.zeros(result.shape, jax.dtypes.float0)
 
 
 def literal(atom: Literal) -> Any:

@@ -1,50 +1,136 @@
 """Compiled functions, one per structure, shared by all paths that have it."""
 
+import os
 import threading
-from collections.abc import Callable, Hashable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import jax
 
+from pathmix.engine.members import batched, capacity, stacked
+from pathmix.engine.packing import Packing
+from pathmix.engine.requests import Failed, Request
+
+# How many are kept. The kernel limits the memory maps of a process, of which an executable takes up to 200.
+_MOST_KEPT = 128
+MEMORY_LIMIT = 2**28  # bytes that a batch may take
+
 
 @dataclass
 class _Entry:
     function: Callable[..., Any]
+    results: list[Packing]  # of a batch, once it is traced
     lock: threading.Lock = field(default_factory=threading.Lock)
     compiled: bool = False
 
+    def __call__(self, *args: Any) -> Any:
+        if self.compiled:
+            return self.function(*args)
+        with self.lock:
+            result = self.function(*args)
+            self.compiled = True
+            return result
+
 
 class Executables:
-    """Builds each function on first use; two threads never compile the same one."""
+    """Builds each function on first use; two threads never compile the same one.
 
-    def __init__(self) -> None:
-        self._entries: dict[Hashable, _Entry] = {}
+    Those that were not used for longest make room for new ones.
+    """
+
+    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
+        self.memory_limit = memory_limit
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._sizes: dict[Hashable, int] = {}  # of the batches of each executable
+        self._facts: dict[Hashable, Any] = {}
         self._lock = threading.Lock()
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._entries
 
     def call(self, key: Hashable, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
+        """A function of arrays, which `build` gives if it has not been compiled yet."""
+        return self._entry(key, lambda _: build())(*args)
+
+    def answer(self, requests: Sequence[Request]) -> list[Any]:
+        """The answers to requests; those that one executable can compute are batches of one call."""
+        groups: dict[Hashable, list[int]] = {}
+        for number, request in enumerate(requests):
+            groups.setdefault((request.key, request.common), []).append(number)
+        answers: list[Any] = [None] * len(requests)
+        for numbers in groups.values():
+            size = self._size(requests[numbers[0]], len(numbers))
+            for start in range(0, len(numbers), size):
+                part = numbers[start : start + size]
+                found = self._answer([requests[number] for number in part], size)
+                for number, result in zip(part, found, strict=True):
+                    answers[number] = result
+        return answers
+
+    def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """What is the same for all paths of a structure."""
+        if key not in self._facts:
+            self._facts[key] = compute()
+        return self._facts[key]
+
+    def clear(self) -> None:
+        """Give up everything compiled; it is compiled again where it is needed."""
+        with self._lock:
+            self._entries.clear()
+
+    def _answer(self, requests: Sequence[Request], size: int) -> list[Any]:
+        first = requests[0]
+        try:
+            batch = stacked(requests, size)
+            entry = self._entry((first.key, batch.form), lambda packings: batched(first.build(), batch.form, packings))
+            vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
+        except Exception as error:
+            return [Failed(error)] * len(requests)
+        (packing,) = entry.results
+        return [
+            packing.unpack([vector[place] for vector in vectors], [leaf[place] for leaf in large])
+            for place in range(len(requests))
+        ]
+
+    def _size(self, request: Request, count: int) -> int:
+        with self._lock:
+            found = capacity(count, request.footprint, self.memory_limit, self._sizes.get(request.key))
+            self._sizes[request.key] = found
+            return found
+
+    def _entry(self, key: Hashable, build: Callable[[list[Packing]], Callable[..., Any]]) -> _Entry:
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
-                entry = self._entries[key] = _Entry(jax.jit(build(), compiler_options=_compiler_options()))
-        if entry.compiled:
-            return entry.function(*args)
-        with entry.lock:
-            result = entry.function(*args)
-            entry.compiled = True
-            return result
+                packings: list[Packing] = []
+                function = jax.jit(build(packings), compiler_options=_compiler_options())
+                entry = self._entries[key] = _Entry(function, packings)
+            self._entries.move_to_end(key)
+            while len(self._entries) > _MOST_KEPT:
+                self._entries.popitem(last=False)
+            return entry
 
 
 @lru_cache
-def _compiler_options() -> dict[str, bool] | None:
-    """On CPUs, XLA's fusion emitters take up to three times as long to compile code that is no faster."""
-    options = {"xla_cpu_use_fusion_emitters": False}
+def _compiler_options() -> dict[str, bool | int]:
+    """Those that this version of XLA knows, on this kind of device.
+
+    On CPUs, fusion emitters take up to three times as long to compile code that is no faster, and so, in part,
+    do optimisations beyond the first level.
+    """
+    wanted: dict[str, bool | int] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+    if jax.default_backend() != "cpu":
+        return {}
+    chosen = os.environ.get("XLA_FLAGS", "")  # by the user, who knows best
+    return {name: value for name, value in wanted.items() if name not in chosen and _is_known(name, value)}
+
+
+def _is_known(name: str, value: bool | int) -> bool:
     try:
-        jax.jit(lambda: 0, compiler_options=options)()
-    except jax.errors.JaxRuntimeError:  # another kind of device, or an XLA without them
-        return None
-    return options
+        jax.jit(lambda: 0, compiler_options={name: value})()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True

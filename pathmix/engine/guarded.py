@@ -1,7 +1,9 @@
 """One bad path never kills the run: its error becomes its status."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol, TypeVar
+
+from pathmix.engine.requests import Asking
 
 
 class _MayFail(Protocol):
@@ -27,9 +29,12 @@ def guarded(task: Callable[[Work], Result]) -> Callable[[Work], Result | None]:
     return run
 
 
-def guarded_turns(work: _MayFail, turns: Iterator[Result]) -> Iterator[Result]:
-    """The same for work that is done in turns."""
+def guarded_asking(work: _MayFail, task: Asking[Result]) -> Asking[Result | None]:
+    """The same for work that asks for what it needs."""
+    if work.failure is not None:
+        return None
     try:
-        yield from turns
+        return (yield from task)
     except Exception as error:
         work.failure = error
+        return None

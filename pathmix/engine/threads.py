@@ -18,8 +18,8 @@ class Threads:
     """A pool of threads; Ctrl-C is noticed in the main thread and passed on through `stopping`."""
 
     def __init__(self, threads: int | None, precision: Precision) -> None:
-        self._threads = threads or _cores()
-        self._pool = ThreadPoolExecutor(self._threads, "pathmix")
+        self.count = threads or _cores()
+        self._pool = ThreadPoolExecutor(self.count, "pathmix")
         self._precision: Precision = precision
         self._background: list[Future[object]] = []
         self.stopping = threading.Event()
@@ -62,7 +62,7 @@ class Threads:
                 elif next(task, _ENDED) is not _ENDED:
                     waiting.put(task)
 
-        self.map(work, range(min(self._threads, len(tasks))))
+        self.map(work, range(min(self.count, len(tasks))))
 
     def map(self, task: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         """The results in order. A first Ctrl-C lets running tasks end early; a second one raises."""

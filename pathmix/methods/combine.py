@@ -69,7 +69,7 @@ def judge(
             steps=outcome.steps,
             status=status,
             message=message,
-            region=contender.work.target.region,
+            region=contender.target.region,
             prior_mass=contender.prior_mass,
             likelihood_evaluations=outcome.evaluations,
             gradient=outcome.gradient,

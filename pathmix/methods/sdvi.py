@@ -1,7 +1,7 @@
 """Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
@@ -13,7 +13,6 @@ from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.discovery import Discovery, PriorDiscovery
 from pathmix.discovery.contenders import Contender, discovered
 from pathmix.engine.executables import Executables
-from pathmix.engine.guarded import guarded
 from pathmix.engine.noise import warm_up
 from pathmix.engine.precision import Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
@@ -31,9 +30,10 @@ from pathmix.program.values import SiteRows
 from pathmix.regions.region import read_region
 from pathmix.target.layout import layout_of
 from pathmix.target.target import Target, make_target
+from pathmix.target.twins import as_twin, problem
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.notes import training_notes
-from pathmix.training.phases import Schedule, initialise, optimise
+from pathmix.training.phases import Schedule, Workshop, initialise, optimise
 from pathmix.training.starts import Starts
 from pathmix.training.truncated import TruncatedGuide
 from pathmix.training.verdict import verdict
@@ -110,34 +110,41 @@ class SDVI:
             Threads(self.threads, self.precision) as executor,
         ):
             root, executables = Seed.of(seed), Executables()
+            workshop = Workshop(executor, executables)
             program = bind(self.model, args, kwargs, self.discovery.limits)
 
             executor.begin(warm_up)
             progress.stage("discovery")
+            known: dict[Hashable, PathFit] = {}
 
-            def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> PathFit:
-                fit = self._formulate(slp, draws, executables, root.child(1, number))
-                executor.begin(lambda: fit.warm_up(draws))
+            def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> tuple[Target, PathFit]:
                 progress.stage(f"discovery: {number + 1} paths")
-                return fit
+                target = make_target(slp, read_region(slp, draws, boxes=self.boxes), draws)
+                fit = known.get(problem(target))
+                if fit is None:
+                    fit = known[problem(target)] = self._formulate(target, executables, root.child(1, number))
+                return as_twin(target, fit.target), fit
 
             found, contenders = discovered(self.discovery, program, root.child(0), begin)
-            fits = [contender.work for contender in contenders]
+            # Twins are fitted once.
+            fitting = list({contender.work: contender for contender in reversed(contenders)}.values())[::-1]
+            fits = [one.work for one in fitting]
 
             progress.stage("initialisation")
-            log_d_min = initialise(executor, contenders)
-            log_c = np.log(_SURROGATE_SHARE) + log_d_min
+            log_d_min = initialise(workshop, fitting)
+            log_c = np.log(_SURROGATE_SHARE) + np.nan_to_num(log_d_min)
 
             schedule = Schedule(self.allocation, _as_starts(self.starts))
-            optimise(executor, schedule, contenders, log_c, progress)
+            optimise(workshop, schedule, fitting, log_c, progress)
             interrupted = executor.stopping.is_set()
             if interrupted and not any(fit.steps for fit in fits):
                 raise KeyboardInterrupt  # nothing to keep yet
 
             progress.stage("weights")
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
-            begun = [fit for fit in fits if fit.steps > 0 or not fit.trainable or not interrupted]
-            executor.map(guarded(PathFit.weigh), [fit for fit in begun if fit.start is not None])
+            begun = [one for one in fitting if one.work.steps > 0 or not one.work.trainable or not interrupted]
+            workshop.to_the_end([one for one in begun if one.work.start is not None], lambda one: one.work.weigh())
+            executables.clear()
             judged = judge(contenders, _outcome)
             notes = training_notes(fits, [one.fitted for one in judged], interrupted=interrupted)
             return combine(
@@ -150,13 +157,9 @@ class SDVI:
                 interrupted=interrupted,
             )
 
-    def _formulate(
-        self, slp: StraightLineProgram, draws: dict[str, np.ndarray], executables: Executables, seed: Seed
-    ) -> PathFit:
+    def _formulate(self, target: Target, executables: Executables, seed: Seed) -> PathFit:
         """A guide for a path, and the gradient estimator that its region allows."""
-        region = read_region(slp, draws, boxes=self.boxes)
-        target = make_target(slp, region, draws)
-        estimator: GradientKind = "truncated" if region.kind == "general" else "reparam"
+        estimator: GradientKind = "truncated" if target.region.kind == "general" else "reparam"
         if self.gradient != "auto":
             estimator = self.gradient
         guide = self._guide_for(target) if target.dim else MeanField()
@@ -190,10 +193,19 @@ def _outcome(contender: Contender[PathFit]) -> Outcome:
         evaluations=fit.evaluations,
         status=status,
         message=message,
-        component=TruncatedGuide(fit, contender.label),
+        component=TruncatedGuide(
+            contender.target,
+            fit.guide,
+            None if fit.start is None else fit.params,
+            fit.executables,
+            contender.label,
+            acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
+            weighed=fit.estimate is not None and fit.estimate.zero_density > 0,
+            tries=fit.options.rejection_tries,
+        ),
         gradient=fit.gradient.estimator,
         guide=FittedGuide(
-            fit.guide, None if fit.start is None else fit.params, layout_of(fit.target.coordinates)
+            fit.guide, None if fit.start is None else fit.params, layout_of(contender.target.coordinates)
         ),
         history=fit.history,
     )

@@ -71,6 +71,11 @@ class Graph:
         """Bytes of the largest array that one evaluation computes."""
         return max((_bytes(var.aval) for var in _computed(self.jaxpr)), default=8)
 
+    @cached_property
+    def volume(self) -> int:
+        """Bytes of all arrays that one evaluation computes."""
+        return sum(_bytes(var.aval) for var in _computed(self.jaxpr))
+
 
 def apply(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     """The results of one equation of a jaxpr."""

@@ -15,7 +15,9 @@ from weakref import WeakKeyDictionary
 import jax
 import numpy as np
 
-from pathmix.doors.jax import ClosedJaxpr, Jaxpr, Literal, literal
+from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, literal, with_derivative
+
+Parts = list[str | bytes]
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -23,6 +25,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _numbers = itertools.count()
 _mortal: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _lasting: dict[Any, int] = {}
+_differentiated: WeakKeyDictionary[Any, Parts] = WeakKeyDictionary()
 
 
 def identity(jaxpr: Jaxpr) -> str:
@@ -30,16 +33,41 @@ def identity(jaxpr: Jaxpr) -> str:
     return _digest(_of_jaxpr(jaxpr))
 
 
+def operation_identity(eqn: JaxprEqn) -> str:
+    """The same for operations that do the same with operands of the same types; within a process."""
+    types = [part for var in eqn.outvars for part in _of_type(var.aval)]
+    return _digest([eqn.primitive.name, *types, *_of_parameters(eqn)])
+
+
+def type_identity(aval: Any) -> str:
+    """Of an array: its kind, and its shape."""
+    return _of_type(aval)[0]
+
+
 def tree_identity(tree: Any) -> str:
     """The same for trees of the same shape with the same fixed parts."""
     return _digest(_of_tree(tree))
 
 
-def _of_tree(tree: Any) -> list[str | bytes]:
+def _of_parameters(eqn: JaxprEqn, *, rules: bool = True) -> Parts:
+    """Of an operation. A function with a derivative of its own is known by what both compute: the rule
+    itself is another object in every trace."""
+    if eqn.primitive.name not in ("custom_jvp_call", "custom_vjp_call"):
+        return _of(eqn.params, rules=rules)
+    function = eqn.params["call_jaxpr"]
+    if not rules:
+        return _of(function, rules=False)
+    if function not in _differentiated:
+        derivative = _of_jaxpr(with_derivative(eqn), rules=False)
+        _differentiated[function] = [*_of(function, rules=False), *derivative]
+    return _differentiated[function]
+
+
+def _of_tree(tree: Any) -> Parts:
     return ["tree", *_of(tree.node_data()), *(part for child in tree.children() for part in _of_tree(child))]
 
 
-def _digest(parts: list[str | bytes]) -> str:
+def _digest(parts: Parts) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode() if isinstance(part, str) else part)
@@ -47,19 +75,19 @@ def _digest(parts: list[str | bytes]) -> str:
     return digest.hexdigest()
 
 
-def _of_jaxpr(jaxpr: Jaxpr) -> list[str | bytes]:
+def _of_jaxpr(jaxpr: Jaxpr, *, rules: bool = True) -> Parts:
     variables: dict[Any, int] = {}
 
-    def bind(var: Any) -> list[str | bytes]:
+    def bind(var: Any) -> Parts:
         variables[var] = len(variables)
         return [str(variables[var]), *_of_type(var.aval)]
 
-    def use(atom: Any) -> list[str | bytes]:
+    def use(atom: Any) -> Parts:
         if isinstance(atom, Literal):
             return ["literal", *_of_type(atom.aval), *_of(literal(atom))]
         return [str(variables[atom])]
 
-    parts: list[str | bytes] = ["jaxpr"]
+    parts: Parts = ["jaxpr"]
     for var in (*jaxpr.constvars, *jaxpr.invars):
         parts += bind(var)
     for eqn in jaxpr.eqns:
@@ -68,24 +96,24 @@ def _of_jaxpr(jaxpr: Jaxpr) -> list[str | bytes]:
             parts += use(atom)
         for var in eqn.outvars:
             parts += bind(var)
-        parts += _of(eqn.params)
+        parts += _of_parameters(eqn, rules=rules)
     for atom in jaxpr.outvars:
         parts += use(atom)
     return [*parts, "end"]
 
 
-def _of_type(aval: Any) -> list[str | bytes]:
+def _of_type(aval: Any) -> Parts:
     weak = getattr(aval, "weak_type", False)
     return [f"{type(aval).__name__} {getattr(aval, 'dtype', '')} {getattr(aval, 'shape', '')} {weak}"]
 
 
-def _of(value: Any) -> list[str | bytes]:
+def _of(value: Any, *, rules: bool = True) -> Parts:
     """A parameter, with the kind of everything inside it."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, ClosedJaxpr):
-        return [kind, *_of_jaxpr(value.jaxpr), *_of(list(value.consts))]
+        return [kind, *_of_jaxpr(value.jaxpr, rules=rules), *_of(list(value.consts))]
     if isinstance(value, Jaxpr):
-        return [kind, *_of_jaxpr(value)]
+        return [kind, *_of_jaxpr(value, rules=rules)]
     if isinstance(value, (np.ndarray, np.generic, jax.Array)):
         array = np.asarray(value)
         if array.dtype.kind != "O":
@@ -95,16 +123,16 @@ def _of(value: Any) -> list[str | bytes]:
     if isinstance(value, _PLAIN):
         return [kind, repr(value)]
     if isinstance(value, (tuple, list)):
-        return [f"{kind} {len(value)}", *(part for item in value for part in _of(item))]
+        return [f"{kind} {len(value)}", *(part for item in value for part in _of(item, rules=rules))]
     if isinstance(value, (set, frozenset)):
-        return [f"{kind} {len(value)}", *sorted(str(_of(item)) for item in value)]
+        return [f"{kind} {len(value)}", *sorted(str(_of(item, rules=rules)) for item in value)]
     if isinstance(value, Mapping):
-        items = sorted(((str(_of(key)), _of(item)) for key, item in value.items()), key=lambda pair: pair[0])
+        items = sorted(((str(_of(key)), _of(item, rules=rules)) for key, item in value.items()), key=lambda pair: pair[0])
         return [f"{kind} {len(items)}", *(part for key, item in items for part in (key, *item))]
     if isinstance(value, np.dtype):
         return [kind, value.str]
     if is_dataclass(value) and not isinstance(value, type):
-        parts = ((field.name, _of(getattr(value, field.name))) for field in fields(value))
+        parts = ((field.name, _of(getattr(value, field.name), rules=rules)) for field in fields(value))
         return [kind, *(part for name, inside in parts for part in (name, *inside))]
     return [kind, str(_number(value))]
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions.transforms import IndependentTransform
 
+from pathmix.program.canonical import canonical
 from pathmix.program.dependence import NOTHING, Sites
 from pathmix.program.graph import Graph
 from pathmix.program.identity import tree_identity
@@ -26,7 +27,6 @@ from pathmix.target.inert import Inert
 class MapArguments(NamedTuple):
     """The parameters of the bijections, segment by segment."""
 
-    pinned: dict[int, jax.Array]
     known: tuple[Any, ...]  # a Box, or the known parameters of a bijection
     supports: tuple[tuple[jax.Array, ...], ...]  # captured by the graphs of computed parameters
 
@@ -55,7 +55,7 @@ class Segment:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    sites: tuple[Site, ...]
+    sites: tuple[Site, ...]  # the free ones, in the order of the target
     segments: tuple[Segment, ...]
     kept: tuple[bool, ...]  # which elements of the segments are in the vector; the others are inert
 
@@ -90,11 +90,8 @@ class Coordinates:
         return found & free
 
     def constrain(self, u: jax.Array, arguments: MapArguments) -> tuple[list[jax.Array], jax.Array]:
-        """The values of all latent sites at a vector, and the log-determinant of the map."""
-        values = [
-            arguments.pinned[i] if site.pinned is not None else jnp.zeros(site.shape, site.dtype)
-            for i, site in enumerate(self.sites)
-        ]
+        """The values of the free sites at a vector, and the log-determinant of the map."""
+        values = [jnp.zeros(site.shape, site.dtype) for site in self.sites]
         log_det = jnp.zeros((), u.dtype)
         if not all(self.kept):
             u = jnp.zeros(len(self.kept), u.dtype).at[np.flatnonzero(self.kept)].set(u)
@@ -113,7 +110,7 @@ class Coordinates:
         return values, log_det
 
     def unconstrain(self, values: Sequence[jax.Array], arguments: MapArguments) -> jax.Array:
-        """The vector that stands for the values of all latent sites."""
+        """The vector that stands for the values of the free sites."""
         pieces = []
         for order, segment in enumerate(self.segments):
             bijection = _bijection(segment, order, arguments, values)
@@ -134,56 +131,92 @@ class Coordinates:
 
 
 def make_coordinates(
-    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray], inert: Inert
+    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray], inert: Inert, order: Sequence[int]
 ) -> tuple[Coordinates, MapArguments]:
-    """Coordinates for the free sites; prior `draws` inside the region set the scale of half-lines."""
+    """Coordinates for the free sites in an order; prior `draws` in the region set the scale of half-lines."""
+    sites = [slp.sites[index] for index in order]
     segments, known = [], []
 
-    def add(sites: list[int], shape: tuple[int, ...], elementwise: bool, **rest: Any) -> None:
+    def add(numbers: list[int], shape: tuple[int, ...], elementwise: bool, **rest: Any) -> None:
         start = segments[-1].stop if segments else 0
         stop = start + int(np.prod(shape, dtype=int))
-        segments.append(Segment(tuple(sites), elementwise, start, stop, shape, **rest))
+        segments.append(Segment(tuple(numbers), elementwise, start, stop, shape, **rest))
 
     groups: dict[str, list[int]] = {}
     others: list[int] = []
-    for index, site in enumerate(slp.sites):
-        if site.pinned is None and _size(site):
+    for number, site in enumerate(sites):
+        if _size(site):
             kind = "box" if site.name in region.bounds else _elementwise_kind(site)
-            others.append(index) if kind is None else groups.setdefault(kind, []).append(index)
-    # Groups come first: they depend on nothing. The others keep their order: each may depend on
-    # sites before it.
-    for kind, sites in groups.items():
-        size = sum(_size(slp.sites[index]) for index in sites)
+            others.append(number) if kind is None else groups.setdefault(kind, []).append(number)
+    for kind, numbers in groups.items():  # they come first: they depend on nothing
+        members = [sites[number] for number in numbers]
+        size = sum(map(_size, members))
         if kind == "box":
-            add(sites, (size,), True, treedef=None, computed=(), support=None)
-            known.append(_joint_box(slp, region, draws, sites))
+            add(numbers, (size,), True, treedef=None, computed=(), support=None)
+            known.append(_joint_box(region, draws, members))
         else:
-            treedef, leaves = _joint_bijection(slp, sites)
-            add(sites, (size,), True, treedef=treedef, computed=(False,) * len(leaves), support=None)
+            treedef, leaves = _joint_bijection(members)
+            add(numbers, (size,), True, treedef=treedef, computed=(False,) * len(leaves), support=None)
             known.append(leaves)
-    for index in others:
-        template = _template(slp.sites[index])
-        computed = tuple(isinstance(leaf, int) for leaf in template.leaves)
-        support = slp.graph.outputs(template.slots) if any(computed) else None
-        bijection = _sketch(slp, slp.sites[index])
-        shape = tuple(bijection.inverse_shape(slp.sites[index].shape))
-        event_dim = bijection.codomain.event_dim
-        rest = {"treedef": template.treedef, "computed": computed, "support": support}
-        add([index], shape, False, event_dim=event_dim, **rest)
+    supports = {number: _support(slp, sites[number], order) for number in others}
+    for number in _after_what_they_need(supports):
+        template = _template(sites[number])
+        bijection = _sketch(slp, sites[number])
+        add(
+            [number],
+            tuple(bijection.inverse_shape(sites[number].shape)),
+            False,
+            event_dim=bijection.codomain.event_dim,
+            treedef=template.treedef,
+            computed=tuple(isinstance(leaf, int) for leaf in template.leaves),
+            support=supports[number],
+        )
         known.append(tuple(jnp.asarray(leaf) for leaf in template.leaves if not isinstance(leaf, int)))
     arguments = MapArguments(
-        pinned={i: jnp.asarray(s.pinned) for i, s in enumerate(slp.sites) if s.pinned is not None},
         known=tuple(known),
         supports=tuple(() if segment.support is None else segment.support.consts for segment in segments),
     )
-    kept = np.concatenate([np.zeros(0, bool), *(~_inert_in(slp, segment, inert) for segment in segments)])
-    return Coordinates(slp.sites, tuple(segments), tuple(kept.tolist())), arguments
+    kept = np.concatenate([np.zeros(0, bool), *(~_inert_in(sites, segment, inert) for segment in segments)])
+    return Coordinates(tuple(sites), tuple(segments), tuple(kept.tolist())), arguments
 
 
-def _inert_in(slp: StraightLineProgram, segment: Segment, inert: Inert) -> np.ndarray:
+def kinds(slp: StraightLineProgram, region: Region) -> list[str]:
+    """What tells sites apart that a vector cannot treat alike."""
+    return [_kind(site, region) for site in slp.sites]
+
+
+def _kind(site: Site, region: Region) -> str:
+    if site.pinned is not None:
+        return ""
+    if site.name in region.bounds:
+        ends = [(i.lower > -np.inf, i.upper < np.inf) for i in region.bounds[site.name].values()]
+        return f"box {ends}"
+    return _elementwise_kind(site) or f"{_template(site).treedef} {len(_template(site).slots)}"
+
+
+def _support(slp: StraightLineProgram, site: Site, order: Sequence[int]) -> Graph | None:
+    """Computes the parameters of a site's bijection that depend on other sites."""
+    if not _template(site).slots:
+        return None
+    graph = slp.graph.outputs(_template(site).slots)
+    return canonical(graph, [other.pinned for other in slp.sites], order=order).graph
+
+
+def _after_what_they_need(supports: dict[int, Graph | None]) -> list[int]:
+    """Sites in an order in which each comes after those that its support depends on."""
+    found: list[int] = []
+    left = dict(supports)
+    while left:
+        ready = next(n for n, graph in left.items() if graph is None or not graph.sites & left.keys())
+        found.append(ready)
+        del left[ready]
+    return found
+
+
+def _inert_in(sites: Sequence[Site], segment: Segment, inert: Inert) -> np.ndarray:
     """Which elements of a segment are inert; of an event, all or none are."""
     elements = [
-        inert.get(slp.sites[i].name, np.zeros(slp.sites[i].shape, bool)).astype(bool) for i in segment.sites
+        inert.get(sites[i].name, np.zeros(sites[i].shape, bool)).astype(bool) for i in segment.sites
     ]
     if segment.elementwise:
         return np.concatenate([e.ravel() for e in elements])
@@ -230,23 +263,19 @@ def _elementwise_kind(site: Site) -> str | None:
     return str(jax.tree.structure(bijection))
 
 
-def _joint_bijection(slp: StraightLineProgram, sites: list[int]) -> tuple[Any, tuple[jax.Array, ...]]:
+def _joint_bijection(sites: Sequence[Site]) -> tuple[Any, tuple[jax.Array, ...]]:
     """One elementwise bijection for many sites: every parameter becomes a vector."""
     columns = []
-    for index in sites:
-        site = slp.sites[index]
+    for site in sites:
         leaves = jax.tree.leaves(_plain(site))
         columns.append([np.broadcast_to(leaf, site.shape).ravel() for leaf in leaves])
-    treedef = jax.tree.structure(_plain(slp.sites[sites[0]]))
+    treedef = jax.tree.structure(_plain(sites[0]))
     return treedef, tuple(jnp.asarray(np.concatenate(rows), float) for rows in zip(*columns, strict=True))
 
 
-def _joint_box(
-    slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray], sites: list[int]
-) -> Box:
+def _joint_box(region: Region, draws: dict[str, np.ndarray], sites: Sequence[Site]) -> Box:
     lowers, uppers, columns = [], [], []
-    for index in sites:
-        site = slp.sites[index]
+    for site in sites:
         assert site.bounds is not None
         lower, upper = (np.broadcast_to(b, site.shape).astype(float).ravel() for b in site.bounds)
         for position, interval in region.bounds[site.name].items():

@@ -5,7 +5,7 @@ of them flips, the density may jump. Evaluating a graph here gives, beside its o
 switch that depends on a free site: a number that changes when the switch does.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -51,10 +51,10 @@ def _largest(columns: jax.Array) -> jax.Array:
 
 
 def evaluate_marked(
-    graph: Graph, consts: Sequence[Any], values: Sequence[Any], free: Collection[int]
+    graph: Graph, consts: Sequence[Any], values: Sequence[Any]
 ) -> tuple[list[Any], Marks]:
-    """The outputs of a graph at the values of its sites, and the marks of its switches."""
-    sites = [frozenset([i]) if i in free else NOTHING for i in range(len(values))]
+    """The outputs of a graph at the values of its free sites, and the marks of its switches."""
+    sites = [frozenset([i]) for i in range(len(values))]
     return _evaluate(graph.jaxpr, [], [*consts, *values], [*[NOTHING] * len(consts), *sites])
 
 

@@ -13,12 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pathmix.program.canonical import canonical
 from pathmix.program.dependence import Sites
 from pathmix.program.graph import Graph
-from pathmix.program.slp import StraightLineProgram
+from pathmix.program.slp import Site, StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region
-from pathmix.target.coordinates import Coordinates, MapArguments, make_coordinates
+from pathmix.target.coordinates import Coordinates, MapArguments, kinds, make_coordinates
 from pathmix.target.inert import Inert, inert_elements
 from pathmix.target.switches import evaluate_marked
 
@@ -30,15 +31,20 @@ class Arguments(NamedTuple):
 
     density: tuple[jax.Array, ...]
     minibatch: tuple[jax.Array, ...]
+    conditions: tuple[jax.Array, ...]
     sites: tuple[jax.Array, ...]
     map: MapArguments
 
 
 class Graphs(NamedTuple):
-    """The parts of a straight-line program's graph, each with what it needs and no more."""
+    """The parts of a straight-line program's graph, each with what it needs and no more.
+
+    In canonical form: they take the free sites, in the order of the target.
+    """
 
     density: Graph  # log-prior, log-likelihood, live conditions
     minibatch: Graph | None  # log-prior and log-likelihood on a minibatch
+    conditions: Graph | None  # live conditions, for minibatches
     sites: Graph  # live conditions, deterministic sites
 
 
@@ -56,6 +62,14 @@ class Density(NamedTuple):
         return self.log_prior + self.log_likelihood
 
 
+class Outcome(NamedTuple):
+    """What a vector stands for; `Target.named` knows the names, which compiled code does not."""
+
+    free: list[jax.Array]
+    deterministics: list[jax.Array]
+    inside: jax.Array
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     slp: StraightLineProgram
@@ -70,26 +84,39 @@ class Target:
     def dim(self) -> int:
         return self.coordinates.dim
 
+    @property
+    def sites(self) -> tuple[Site, ...]:
+        """The free sites in canonical order: the numbers of sites in graphs and coordinates are places here."""
+        return self.coordinates.sites
+
     @cached_property
     def structure(self) -> tuple[Any, ...]:
         """Equal for targets that can run the same compiled code."""
         return (
-            tuple(None if graph is None else graph.structure for graph in self.graphs),
+            tuple(None if graph is None else graph.structure for graph in self.graphs[:-1]),
             len(self.region.live),
             tuple(segment.structure for segment in self.coordinates.segments),
             self.coordinates.kept,
-            tuple((site.name, site.pinned is None) for site in self.slp.sites),
-            tuple(name for name, _ in self.slp.deterministics),
-            jax.tree.structure(self.arguments),
+            tuple((site.shape, str(site.dtype)) for site in self.sites),
+            jax.tree.structure(self.arguments._replace(sites=())),
         )
+
+    @cached_property
+    def sites_structure(self) -> tuple[Any, ...]:
+        """Equal for targets that can also run the same compiled code for their deterministic sites."""
+        return (*self.structure, self.graphs.sites.structure)
 
     def rows_at_once(self, count: int) -> int:
         """Of how many rows one compiled call computes densities side by side."""
         fitting = CALL_BYTES // max(self.graphs.density.footprint, 8 * self.dim)
         return max(1, min(count, fitting))
 
+    def columns(self, draws: SiteRows) -> list[np.ndarray]:
+        """The values of the free sites."""
+        return [np.asarray(draws[site.name], site.dtype) for site in self.sites]
+
     def unconstrain(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
-        """The flat vector that stands for the values of all latent sites."""
+        """The flat vector that stands for the values of the free sites."""
         return self.coordinates.unconstrain(values, arguments.map)
 
     def density(
@@ -99,8 +126,9 @@ class Target:
         values, log_det = self.coordinates.constrain(u, arguments.map)
         if indices is not None and self.graphs.minibatch is not None:
             log_prior, log_likelihood = self.graphs.minibatch(arguments.minibatch, [*values, *indices])
+            assert self.graphs.conditions is not None
             # Which path a run follows is a matter of all the data.
-            conditions = self.graphs.sites(arguments.sites, values)[: len(self.region.live)]
+            conditions = self.graphs.conditions(arguments.conditions, values)
         else:
             log_prior, log_likelihood, *conditions = self.graphs.density(arguments.density, values)
         return Density(log_prior, log_likelihood, log_det, _all(conditions))
@@ -108,7 +136,7 @@ class Target:
     def marked_density(self, u: jax.Array, arguments: Arguments) -> tuple[Density, jax.Array]:
         """The densities at a flat vector, and the marks of the switches on the way (see `switches.py`)."""
         values, log_det = self.coordinates.constrain(u, arguments.map)
-        outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)
+        outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values)
         log_prior, log_likelihood, *conditions = outputs
         stacked = jnp.concatenate([row for row, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
         return Density(log_prior, log_likelihood, log_det, _all(conditions)), stacked
@@ -119,10 +147,10 @@ class Target:
         found: list[Sites] = []
 
         def trace(arguments: Arguments, values: list[jax.Array]) -> None:
-            marks = evaluate_marked(self.graphs.density, arguments.density, values, self._free)[1]
+            marks = evaluate_marked(self.graphs.density, arguments.density, values)[1]
             found.extend(sites for row, sites in marks for _ in range(row.size))
 
-        values = [jax.ShapeDtypeStruct(site.shape, site.dtype) for site in self.slp.sites]
+        values = [jax.ShapeDtypeStruct(site.shape, site.dtype) for site in self.sites]
         jax.eval_shape(trace, self.arguments, values)
         return found
 
@@ -134,40 +162,58 @@ class Target:
         moved = {i for site in sites for i in range(*slices[site])}
         return tuple(i in moved for i in range(self.dim))
 
-    @cached_property
-    def _free(self) -> Sites:
-        return frozenset(i for i, site in enumerate(self.slp.sites) if site.pinned is None)
-
     def log_joint(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
-        """log gamma at the values of all latent sites."""
+        """log gamma at the values of the free sites."""
         log_prior, log_likelihood, *_ = self.graphs.density(arguments.density, values)
         return log_prior + log_likelihood
 
-    def values(self, u: jax.Array, arguments: Arguments) -> tuple[dict[str, jax.Array], jax.Array]:
-        """Latent and deterministic sites by name, and whether the vector is inside the region."""
+    def outcome(self, u: jax.Array, arguments: Arguments) -> Outcome:
+        """The sites at a vector, and whether it is inside the region."""
         values, _ = self.coordinates.constrain(u, arguments.map)
-        outputs = self.graphs.sites(arguments.sites, values)
+        outputs = [jnp.asarray(output) for output in self.graphs.sites(arguments.sites, values)]
         live = len(self.region.live)
-        named = {site.name: value for site, value in zip(self.slp.sites, values, strict=True)}
-        for (name, _), value in zip(self.slp.deterministics, outputs[live:], strict=True):
-            named[name] = jnp.asarray(value)
-        return named, _all(outputs[:live])
+        return Outcome(values, outputs[live:], _all(outputs[:live]))
+
+    def named(self, outcome: Outcome) -> SiteRows:
+        """Latent and deterministic sites by name, for rows of outcomes."""
+        count = len(outcome.inside)
+        free = {site.name: np.asarray(v) for site, v in zip(self.sites, outcome.free, strict=True)}
+        found = {
+            site.name: np.repeat(site.pinned[None], count, axis=0) if site.pinned is not None else free[site.name]
+            for site in self.slp.sites
+        }
+        for (name, _), value in zip(self.slp.deterministics, outcome.deterministics, strict=True):
+            found[name] = np.asarray(value)
+        return found
 
 
 def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.ndarray]) -> Target:
     """The target of a path, given prior draws inside its region."""
     live = [slp.FIRST_CONDITION + index for index in region.live]
     wanted = [slp.LOG_PRIOR, slp.LOG_LIKELIHOOD, *live]
+    pinned = [site.pinned for site in slp.sites]
+    density, order = canonical(slp.graph.outputs(wanted), pinned, kinds(slp, region))
+
+    def part(outputs: Sequence[int]) -> Graph:
+        return canonical(slp.graph.outputs(outputs), pinned, order=order).graph
+
+    minibatch = None
+    if slp.minibatch is not None:
+        plates = range(len(pinned), len(pinned) + len(slp.plates))
+        whole = slp.minibatch.outputs(wanted[:2])
+        minibatch = canonical(whole, [*pinned, *(None for _ in plates)], order=[*order, *plates]).graph
     graphs = Graphs(
-        density=slp.graph.outputs(wanted),
-        minibatch=None if slp.minibatch is None else slp.minibatch.outputs(wanted[:2]),
-        sites=slp.graph.outputs([*live, *(slot for _, slot in slp.deterministics)]),
+        density=density,
+        minibatch=minibatch,
+        conditions=None if minibatch is None else part(live),
+        sites=part([*live, *(slot for _, slot in slp.deterministics)]),
     )
     inert = inert_elements(slp, draws)
-    coordinates, map_arguments = make_coordinates(slp, region, draws, inert)
+    coordinates, map_arguments = make_coordinates(slp, region, draws, inert, order)
     arguments = Arguments(
         density=graphs.density.consts,
         minibatch=() if graphs.minibatch is None else graphs.minibatch.consts,
+        conditions=() if graphs.conditions is None else graphs.conditions.consts,
         sites=graphs.sites.consts,
         map=map_arguments,
     )

@@ -1,23 +1,17 @@
-"""The functions of a path that are compiled besides its training loop. All take a batch."""
+"""The functions of a path that are compiled besides its training loop. All take a batch of rows."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from pathmix.engine.batching import in_chunks, over_rows
+from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide
-from pathmix.target.target import Target
+from pathmix.target.target import Outcome, Target
 
 Compilable = Callable[..., Any]
-
-
-class Densities(NamedTuple):
-    of_vectors: jax.Array  # log gamma in unconstrained coordinates
-    of_sites: jax.Array  # log gamma in the coordinates of the program
-    inside: jax.Array  # the region
-    marks: jax.Array  # of the switches in the density, where asked for
 
 
 def make_unconstrain(target: Target) -> Compilable:
@@ -25,45 +19,43 @@ def make_unconstrain(target: Target) -> Compilable:
     return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
 
 
-def make_densities(target: Target, chunk: int, *, marked: bool = False) -> Compilable:
-    """((vectors,), arguments) -> `Densities` of unconstrained vectors, a chunk at a time."""
+def make_marked(target: Target, chunk: int) -> MemberFunction:
+    """(., arguments, vectors) -> log gamma of vectors, and the marks of switches, a chunk at a time."""
 
-    def densities(rows: tuple[jax.Array], arguments: Any) -> Any:
+    def marked(_: Any, arguments: Any, rows: jax.Array) -> Any:
         def one(u: jax.Array) -> Any:
-            if marked:
-                found, marks = target.marked_density(u, arguments)
-            else:
-                found, marks = target.density(u, arguments), jnp.zeros(0, jnp.uint32)
-            return Densities(found.log_joint + found.log_det, found.log_joint, found.inside, marks)
+            found, marks = target.marked_density(u, arguments)
+            return found.log_joint, found.log_det, found.inside, marks
 
-        return in_chunks(over_rows(one), rows[0], chunk)
+        return in_chunks(over_rows(one), rows, chunk)
 
-    return densities
+    return marked
 
 
-def make_sample(guide: Guide, dim: int, size: int) -> Compilable:
-    """(params, noise) -> draws of the guide, and their log q~. The same for all paths of a dimension."""
+def make_sample(guide: Guide, dim: int, size: int) -> MemberFunction:
+    """(., ., (params, noise)) -> draws of the guide. The same for all paths of a dimension."""
 
-    def sample(params: Any, noise: jax.Array) -> Any:
-        draws = jax.vmap(lambda row: guide.sample(params, row))(_rows(noise, size, guide.noise_size(dim)))
-        return draws, jax.vmap(lambda u: guide.log_prob(params, u))(draws)
+    def sample(_: Any, __: Any, given: tuple[Any, jax.Array]) -> Any:
+        params, noise = given
+        return jax.vmap(lambda row: guide.sample(params, row))(_rows(noise, size, guide.noise_size(dim)))
 
     return sample
 
 
 def make_draw(target: Target, guide: Guide, size: int, *, weighed: bool) -> Compilable:
-    """(params, noise, arguments) -> sites of draws by name, and which are inside the region.
+    """(params, noise, arguments) -> what draws stand for, and which are inside the region.
 
     Those of zero density are not, if they are `weighed`.
     """
 
-    def draw(params: Any, noise: jax.Array, arguments: Any) -> Any:
-        def one(row: jax.Array) -> Any:
+    def draw(params: Any, noise: jax.Array, arguments: Any) -> Outcome:
+        def one(row: jax.Array) -> Outcome:
             u = guide.sample(params, row)
-            values, inside = target.values(u, arguments)
-            if weighed:
-                inside = inside & (target.density(u, arguments).log_joint > -jnp.inf)
-            return values, inside
+            outcome = target.outcome(u, arguments)
+            if not weighed:
+                return outcome
+            is_zero = target.density(u, arguments).log_joint == -jnp.inf
+            return outcome._replace(inside=outcome.inside & ~is_zero)
 
         return over_rows(one)(_rows(noise, size, guide.noise_size(target.dim)))
 

@@ -17,6 +17,7 @@ from pathmix.target.target import Density
 ACCEPTANCE_REWARD = 0.3
 
 LogTarget = Callable[[jax.Array, jax.Array], Density]  # at a vector, as the particle of a number sees it
+Draw = Callable[[Params], jax.Array]  # all particles
 # Particles with minibatches of their own average out more noise, but where
 # they are compared with each other they must see the same data.
 OWN_MINIBATCHES: dict[GradientKind, bool] = {
@@ -27,10 +28,19 @@ OWN_MINIBATCHES: dict[GradientKind, bool] = {
 }
 
 
+class Seen(NamedTuple):
+    """What each particle came upon."""
+
+    log_joint: jax.Array
+    log_det: jax.Array
+    log_q: jax.Array
+    inside: jax.Array
+
+
 class Estimate(NamedTuple):
     elbo: jax.Array  # over the usable particles
-    gradient: Params
-    usable: jax.Array  # how many particles had a finite density and gradient
+    gradient: Callable[[], tuple[Params, jax.Array]]  # with how many particles it is of; computed if asked for
+    seen: Seen
 
 
 def surrogate(density: Density, log_c: jax.Array) -> jax.Array:
@@ -42,43 +52,38 @@ def surrogate(density: Density, log_c: jax.Array) -> jax.Array:
     return jnp.where(worth_c, log_c, density.log_joint) + density.log_det
 
 
-def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array) -> Estimate:
+def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw) -> Estimate:
     """The path derivative ("sticking the landing"): unbiased, and exactly zero at an exact guide.
 
     Biased where the region cuts through the guide: it cannot see the jump. Particles of zero density
     are left out: all they could do is widen the guide.
     """
-    fixed = jax.lax.stop_gradient(params)
+    draws, pull_back = jax.vjp(draw, params)
+    values, seen, slopes_of = _log_ratios(guide, target, log_c, params, draws)
+    is_zero = seen.log_joint == -jnp.inf
 
-    def log_ratio(u: jax.Array, particle: jax.Array) -> tuple[jax.Array, jax.Array]:
-        density = target(u, particle)
-        return surrogate(density, log_c) - guide.log_prob(fixed, u), density.log_joint == -jnp.inf
+    def gradient() -> tuple[Params, jax.Array]:
+        slopes = slopes_of()
+        usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
+        count = jnp.maximum(jnp.sum(usable), 1)
+        (found,) = pull_back(jnp.where(usable[:, None], slopes, 0.0) / count)
+        return found, jnp.sum(usable)
 
-    draws, pull_back = jax.vjp(lambda p: jax.vmap(lambda n: guide.sample(p, n))(noise), params)
-    (values, is_zero), slopes = over_rows(jax.value_and_grad(log_ratio, has_aux=True))(
-        draws, jnp.arange(len(draws))
-    )
-    usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
-    count = jnp.maximum(jnp.sum(usable), 1)
-    (gradient,) = pull_back(jnp.where(usable[:, None], slopes, 0.0) / count)
-    return Estimate(_mean(values, usable), gradient, jnp.sum(usable))
+    return Estimate(_mean(values, jnp.isfinite(values) & ~is_zero), gradient, seen)
 
 
-def score(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array) -> Estimate:
+def score(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw) -> Estimate:
     """The score function with a leave-one-out baseline: unbiased for the surrogate on any region."""
-    draws, density, log_q = _sampled(guide, target, params, noise)
-    values = surrogate(density, log_c) - log_q
+    draws, values, seen = _sampled(guide, target, log_c, params, draw)
     usable = jnp.isfinite(values)
-    return Estimate(
-        _mean(values, usable),
-        _weighted_scores(guide, params, draws, _leave_one_out(values, usable)),
-        jnp.sum(usable),
-    )
+
+    def gradient() -> tuple[Params, jax.Array]:
+        return _weighted_scores(guide, params, draws, _leave_one_out(values, usable)), jnp.sum(usable)
+
+    return Estimate(_mean(values, usable), gradient, seen)
 
 
-def truncated(
-    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array
-) -> Estimate:
+def truncated(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw) -> Estimate:
     """The score function for the truncated guide itself, the ELBO that path weights are made of.
 
     Draws inside the region are independent draws of the truncated guide q, so with f = log gamma -
@@ -87,17 +92,16 @@ def truncated(
     acceptance up. Steps with fewer than two draws inside are skipped: the surrogate would widen the
     guide there, and it would land even less often. Draws of zero density count as outside.
     """
-    draws, density, log_q = _sampled(guide, target, params, noise)
-    values = surrogate(density, log_c) - log_q
-    accepted = density.inside & (density.log_joint > -jnp.inf) & jnp.isfinite(values)
-    count, particles = jnp.sum(accepted), len(noise)
-    reward = jnp.where(accepted, 1 / jnp.maximum(count, 1), 0.0) - 1 / particles
-    weights = _leave_one_out(values, accepted) + ACCEPTANCE_REWARD * reward
-    return Estimate(
-        _mean(values, accepted) + jnp.log(count / particles),
-        _weighted_scores(guide, params, draws, weights),
-        jnp.where(count >= 2, count, 0),
-    )
+    draws, values, seen = _sampled(guide, target, log_c, params, draw)
+    accepted = seen.inside & (seen.log_joint > -jnp.inf) & jnp.isfinite(values)
+    count, particles = jnp.sum(accepted), len(draws)
+
+    def gradient() -> tuple[Params, jax.Array]:
+        reward = jnp.where(accepted, 1 / jnp.maximum(count, 1), 0.0) - 1 / particles
+        weights = _leave_one_out(values, accepted) + ACCEPTANCE_REWARD * reward
+        return _weighted_scores(guide, params, draws, weights), jnp.where(count >= 2, count, 0)
+
+    return Estimate(_mean(values, accepted) + jnp.log(count / particles), gradient, seen)
 
 
 def mixed(
@@ -107,6 +111,7 @@ def mixed(
     params: Params,
     noise: jax.Array,
     part: tuple[bool, ...],
+    placed: Callable[[jax.Array], jax.Array] = lambda draws: draws,
 ) -> Estimate:
     """The score function for the coordinates of `part`, which move a jump, the path derivative for the rest.
 
@@ -114,33 +119,30 @@ def mixed(
     differentiated by its score, the inner one, in which nothing jumps, along u_2(params, noise; u_1).
     Unbiased wherever the density jumps only as the part moves.
     """
-    fixed = jax.lax.stop_gradient(params)
     moved = jax.lax.stop_gradient(jax.vmap(lambda n: guide.sample_part(params, n, part))(noise))
 
-    def log_ratio(u: jax.Array, particle: jax.Array) -> tuple[jax.Array, jax.Array]:
-        density = target(u, particle)
-        return surrogate(density, log_c) - guide.log_prob(fixed, u), density.log_joint == -jnp.inf
-
     def completed(p: Params) -> jax.Array:
-        return jax.vmap(lambda u, n: guide.complete(p, u, n, part))(moved, noise)
+        return placed(jax.vmap(lambda u, n: guide.complete(p, u, n, part))(moved, noise))
 
     draws, pull_back = jax.vjp(completed, params)
-    (values, is_zero), slopes = over_rows(jax.value_and_grad(log_ratio, has_aux=True))(
-        draws, jnp.arange(len(draws))
-    )
+    values, seen, slopes_of = _log_ratios(guide, target, log_c, params, draws)
     usable = jnp.isfinite(values)
-    smooth = usable & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
-    (along,) = pull_back(jnp.where(smooth[:, None], slopes, 0.0) / jnp.maximum(jnp.sum(smooth), 1))
-    weights = _leave_one_out(values, usable)
-    scores = jax.grad(
-        lambda p: jnp.sum(weights * jax.vmap(lambda u: guide.log_prob_part(p, u, part))(moved))
-    )(params)
-    return Estimate(_mean(values, usable), jax.tree.map(jnp.add, along, scores), jnp.sum(usable))
+
+    def gradient() -> tuple[Params, jax.Array]:
+        slopes = slopes_of()
+        smooth = usable & jnp.all(jnp.isfinite(slopes), axis=1) & (seen.log_joint > -jnp.inf)
+        (along,) = pull_back(jnp.where(smooth[:, None], slopes, 0.0) / jnp.maximum(jnp.sum(smooth), 1))
+        weights = _leave_one_out(values, usable)
+        scores = jax.grad(
+            lambda p: jnp.sum(weights * jax.vmap(lambda u: guide.log_prob_part(p, u, part))(moved))
+        )(params)
+        return jax.tree.map(jnp.add, along, scores), jnp.sum(usable)
+
+    return Estimate(_mean(values, usable), gradient, seen)
 
 
-ESTIMATORS: dict[GradientKind, Callable[..., Estimate]] = {
+_ESTIMATORS: dict[GradientKind, Callable[..., Estimate]] = {
     "reparam": reparam,
-    "mixed": mixed,
     "score": score,
     "truncated": truncated,
 }
@@ -154,18 +156,50 @@ class Gradient:
     part: tuple[bool, ...] = ()
 
     def estimate(
-        self, guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, noise: jax.Array
+        self,
+        guide: Guide,
+        target: LogTarget,
+        log_c: jax.Array,
+        params: Params,
+        noise: jax.Array,
+        placed: Callable[[jax.Array], jax.Array] = lambda draws: draws,
     ) -> Estimate:
-        part = (self.part,) if self.estimator == "mixed" else ()
-        return ESTIMATORS[self.estimator](guide, target, log_c, params, noise, *part)
+        """From noise for each particle; `placed` may put the particles elsewhere."""
+        if self.estimator == "mixed":
+            assert isinstance(guide, SplitGuide)
+            return mixed(guide, target, log_c, params, noise, self.part, placed)
+
+        def draw(p: Params) -> jax.Array:
+            return placed(jax.vmap(lambda n: guide.sample(p, n))(noise))
+
+        return _ESTIMATORS[self.estimator](guide, target, log_c, params, draw)
+
+
+def _log_ratios(
+    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draws: jax.Array
+) -> tuple[jax.Array, Seen, Callable[[], jax.Array]]:
+    """log gamma~ - log q~ of all particles, and its slopes there with the guide held fixed."""
+    fixed = jax.lax.stop_gradient(params)
+
+    def one(u: jax.Array, particle: jax.Array) -> tuple[jax.Array, Seen]:
+        density, log_q = target(u, particle), guide.log_prob(fixed, u)
+        seen = Seen(density.log_joint, density.log_det, log_q, density.inside)
+        return surrogate(density, log_c) - log_q, seen
+
+    values, pull_back, seen = jax.vjp(
+        lambda rows: over_rows(one)(rows, jnp.arange(len(rows))), draws, has_aux=True
+    )
+    return values, seen, lambda: pull_back(jnp.ones_like(values))[0]
 
 
 def _sampled(
-    guide: Guide, target: LogTarget, params: Params, noise: jax.Array
-) -> tuple[jax.Array, Density, jax.Array]:
-    draws = jax.vmap(lambda n: guide.sample(params, n))(noise)
+    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw
+) -> tuple[jax.Array, jax.Array, Seen]:
+    draws = draw(params)
     log_q = jax.vmap(lambda u: guide.log_prob(params, u))(draws)
-    return draws, over_rows(target)(draws, jnp.arange(len(draws))), log_q
+    density = over_rows(target)(draws, jnp.arange(len(draws)))
+    seen = Seen(density.log_joint, density.log_det, log_q, density.inside)
+    return draws, surrogate(density, log_c) - log_q, seen
 
 
 def _mean(values: jax.Array, usable: jax.Array) -> jax.Array:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pathmix.engine.requests import Asking
+
 _PAIRS = 8  # of vectors for each switch that flips
 _MOST_PAIRS = 64  # for all of them, if one for each is not more
 _HALVINGS = 24  # so near to a flip, a smooth density hardly changes
@@ -19,13 +21,15 @@ _SMALLEST_JUMP = 1e-4  # nats
 
 
 class Marked(NamedTuple):
-    """Densities of vectors, and the marks of the switches on the way to each."""
+    """Densities at vectors, and the marks of the switches on the way to each."""
 
-    densities: np.ndarray
+    log_joint: np.ndarray
+    log_det: np.ndarray  # of the map from the vector
+    inside: np.ndarray  # the region
     marks: np.ndarray
 
 
-Evaluate = Callable[[np.ndarray], Marked]
+Evaluate = Callable[[np.ndarray], Asking[Marked]]
 
 
 class Tried(NamedTuple):
@@ -37,7 +41,7 @@ class Tried(NamedTuple):
 
 def tried_switches(
     evaluate: Evaluate, vectors: np.ndarray, marks: np.ndarray, known: frozenset[int] = frozenset()
-) -> Tried:
+) -> Asking[Tried]:
     """What flips between the vectors show, which have these marks; `known` switches are not tried again."""
     usable = np.all(np.isfinite(vectors), axis=1)
     vectors, marks = vectors[usable], marks[usable]
@@ -48,8 +52,9 @@ def tried_switches(
     if not pairs:
         return Tried(frozenset(), frozenset())
     switch, left, right = (np.array(column) for column in zip(*pairs, strict=True))
-    before, after = _bisected(evaluate, vectors[left], vectors[right], marks[left, switch], switch)
-    jumping = frozenset(switch[_jumps(evaluate, before, after)].tolist())
+    before, after = yield from _bisected(evaluate, vectors[left], vectors[right], marks[left, switch], switch)
+    jumps = yield from _jumps(evaluate, before, after)
+    jumping = frozenset(switch[jumps].tolist())
     return Tried(jumping, frozenset(flipping) - jumping)
 
 
@@ -65,20 +70,23 @@ def _pairs(marks: np.ndarray, count: int) -> list[tuple[int, int]]:
 
 def _bisected(
     evaluate: Evaluate, before: np.ndarray, after: np.ndarray, marks: np.ndarray, switch: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Asking[tuple[np.ndarray, np.ndarray]]:
     """Neighbours with a flip of their switch between them, well above what rounding tells apart."""
     rows = np.arange(len(before))
     for _ in range(min(_HALVINGS, int(-0.75 * np.log2(np.finfo(before.dtype).eps)))):
         middle = (before + after) / 2
-        same = (evaluate(middle).marks[rows, switch] == marks)[:, None]
+        found = yield from evaluate(middle)
+        same = (found.marks[rows, switch] == marks)[:, None]
         before, after = np.where(same, middle, before), np.where(same, after, middle)
     return before, after
 
 
-def _jumps(evaluate: Evaluate, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+def _jumps(evaluate: Evaluate, before: np.ndarray, after: np.ndarray) -> Asking[np.ndarray]:
     """Whether the density changes more between neighbours than a step further on either side."""
     step = after - before
-    densities = [evaluate(point).densities for point in (before - step, before, after, after + step)]
+    points = np.concatenate([before - step, before, after, after + step])
+    found = yield from evaluate(points)
+    densities = np.split(found.log_joint + found.log_det, 4)
     beside, across, beyond = (_change(a, b) for a, b in pairwise(densities))
     smooth = np.fmax(*(np.where(np.isfinite(change), change, 0.0) for change in (beside, beyond)))
     size = np.where(np.isfinite(densities[1]), np.abs(densities[1]), 0.0)

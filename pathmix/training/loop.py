@@ -1,15 +1,19 @@
-"""The training loop, wholly inside XLA: noise in, trained parameters out."""
+"""The training loop, wholly inside XLA: noise in, trained parameters out.
 
-from collections.abc import Callable
+With its updates switched off it evaluates: the densities of draws of the guide, or of given vectors. One
+executable then serves a structure for all that is done with it.
+"""
+
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
+from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide, Params
 from pathmix.target.target import Arguments, Density, Target
-from pathmix.training.estimators import Gradient, ascent
+from pathmix.training.estimators import Gradient, Seen, ascent
 
 
 class TrainingState(NamedTuple):
@@ -17,58 +21,90 @@ class TrainingState(NamedTuple):
     optimizer: Any
 
 
+class Mode(NamedTuple):
+    """What a call of the loop shall do."""
+
+    updating: bool  # train, or evaluate
+    given: bool  # at vectors that take the place of the noise, or at draws of the guide
+
+
+TRAINING, DRAWING, GIVEN = Mode(True, False), Mode(False, False), Mode(False, True)
+
+
+class Stretch(NamedTuple):
+    """What a member brings to a call of so many steps."""
+
+    state: TrainingState
+    noise: Any
+    indices: tuple[Any, ...]  # of minibatches
+    powers: Any  # of the likelihood, at each step
+    count: Any
+    log_c: Any
+
+
 class Progress(NamedTuple):
-    """What a block of steps saw."""
+    """What a call saw."""
 
     history: jax.Array  # ELBO of each step, NaN where it had no usable particle
     unusable: jax.Array  # steps that were skipped
+    seen: Seen  # by all particles of all steps
 
 
-def make_train(
+def noise_width(guide: Guide, dim: int) -> int:
+    """Numbers that one particle takes: noise for a draw, or the vector itself."""
+    return max(guide.noise_size(dim), dim)
+
+
+def make_loop(
     target: Target,
     guide: Guide,
     optimizer: optax.GradientTransformation,
     gradient: Gradient,
     particles: int,
     steps: int,
-) -> Callable[..., tuple[TrainingState, Progress]]:
-    """A function that takes at most `steps` optimisation steps; how many is an argument.
+) -> MemberFunction:
+    """(mode, arguments, stretch) -> (state, progress), for at most `steps` steps."""
+    dim, width = target.dim, noise_width(guide, target.dim)
 
-    `powers` are the powers of the likelihood at each step.
-    """
-    width = guide.noise_size(target.dim)
-
-    def train(
-        state: TrainingState,
-        noise: jax.Array,
-        indices: tuple[jax.Array, ...],
-        powers: jax.Array,
-        count: jax.Array,
-        log_c: jax.Array,
-        arguments: Arguments,
-    ) -> tuple[TrainingState, Progress]:
-        shaped = noise[: steps * particles * width].reshape(steps, particles, width)
+    def run(mode: Mode, arguments: Arguments, stretch: Stretch) -> tuple[TrainingState, Progress]:
+        shaped = stretch.noise[: steps * particles * width].reshape(steps, particles, width)
 
         def step(i: jax.Array, carry: tuple[TrainingState, Progress]) -> Any:
             state, progress = carry
 
             def density(u: jax.Array, particle: jax.Array) -> Density:
-                minibatch = [index[i, particle % index.shape[1]] for index in indices] or None
+                minibatch = [index[i, particle % index.shape[1]] for index in stretch.indices] or None
                 full = target.density(u, arguments, minibatch)
-                return full._replace(log_likelihood=powers[i] * full.log_likelihood)
+                return full._replace(log_likelihood=stretch.powers[i] * full.log_likelihood)
 
-            found = gradient.estimate(guide, density, log_c, state.params, shaped[i])
-            updates, inner = optimizer.update(ascent(found.gradient), state.optimizer, state.params)
-            updated = TrainingState(optax.apply_updates(state.params, updates), inner)
-            usable = (found.usable > 0) & _all_finite(updated.params)
-            kept = jax.tree.map(lambda new, old: jnp.where(usable, new, old), updated, state)
+            def placed(draws: jax.Array) -> jax.Array:
+                return jnp.where(mode.given, shaped[i, :, :dim], draws)
+
+            noise = shaped[i, :, : guide.noise_size(dim)]
+            found = gradient.estimate(guide, density, stretch.log_c, state.params, noise, placed)
+
+            def updated() -> tuple[TrainingState, jax.Array]:
+                slope, count = found.gradient()
+                updates, inner = optimizer.update(ascent(slope), state.optimizer, state.params)
+                after = TrainingState(optax.apply_updates(state.params, updates), inner)
+                usable = (count > 0) & _all_finite(after.params)
+                return jax.tree.map(lambda new, old: jnp.where(usable, new, old), after, state), usable
+
+            state, usable = jax.lax.cond(mode.updating, updated, lambda: (state, jnp.array(True)))
             elbo = jnp.where(usable, found.elbo, jnp.nan)
-            return kept, Progress(progress.history.at[i].set(elbo), progress.unusable + ~usable)
+            return state, Progress(
+                progress.history.at[i].set(elbo),
+                progress.unusable + ~usable,
+                jax.tree.map(lambda column, row: column.at[i].set(row), progress.seen, found.seen),
+            )
 
-        start = Progress(jnp.full(steps, jnp.nan), jnp.zeros((), int))
-        return jax.lax.fori_loop(0, count, step, (state, start))
+        number = stretch.state.params  # in the engine's precision
+        blank = jnp.zeros((steps, particles), jnp.result_type(*jax.tree.leaves(number)))
+        nothing = Seen(blank, blank, blank, jnp.zeros((steps, particles), bool))
+        start = Progress(jnp.full(steps, jnp.nan), jnp.zeros((), int), nothing)
+        return jax.lax.fori_loop(0, stretch.count, step, (stretch.state, start))
 
-    return train
+    return run
 
 
 def _all_finite(tree: Any) -> jax.Array:

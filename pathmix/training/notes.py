@@ -36,7 +36,7 @@ def training_notes(fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, int
             "not at prior draws, so they were not fitted: do not rely on the paths that have them. Give "
             "these elements a site of their own, without a mask."
         )
-    if blind := sum(bool(fit.jumping) and fit.gradient.estimator == "reparam" for fit in fits):
+    if blind := sum(bool(fit.watch.jumping) and fit.gradient.estimator == "reparam" for fit in fits):
         notes.append(
             f"The density of {_paths(blind)} jumps where the guide is, which reparameterised gradients do "
             "not see. Use gradient='score'."

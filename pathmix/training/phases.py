@@ -1,14 +1,20 @@
-"""The phases of training: initialisation, then rounds of optimisation with paths set aside between them."""
+"""The phases of training: initialisation, then rounds of optimisation with paths set aside between them.
 
-from collections.abc import Iterator, Sequence
+Paths of one structure are worked on together, in cohorts.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery.contenders import Contender
-from pathmix.engine.guarded import guarded, guarded_turns
+from pathmix.engine.executables import Executables
+from pathmix.engine.guarded import guarded_asking
+from pathmix.engine.members import cohorts
 from pathmix.engine.progress import ProgressBar
+from pathmix.engine.requests import Asking, conducted
 from pathmix.engine.threads import Threads
 from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit, Turn
@@ -17,6 +23,7 @@ from pathmix.training.race import race
 from pathmix.training.starts import Starts
 
 Fitting = Contender[PathFit]
+Task = Callable[[Fitting], Asking[object]]
 
 
 @dataclass(frozen=True)
@@ -27,24 +34,42 @@ class Schedule:
     starts: Starts | None = None
 
 
-def initialise(executor: Threads, contenders: Sequence[Fitting]) -> float:
-    """Start every guide at the prior of its path; returns log d_min."""
+@dataclass(frozen=True)
+class Workshop:
+    """Where paths are worked on."""
 
-    def start(contender: Fitting) -> float | None:
-        if executor.stopping.is_set():
-            return None
+    executor: Threads
+    executables: Executables
 
-        def task(fit: PathFit) -> float:
-            return fit.initialise(contender.draws, contender.followers)
+    def in_turns(self, fittings: Sequence[Fitting], task: Task) -> None:
+        """Do a task for all paths, cohort by cohort, until Ctrl-C."""
+        self.executor.take_turns(self._cohorts(fittings, task))
 
-        return guarded(task)(contender.work)
+    def to_the_end(self, fittings: Sequence[Fitting], task: Task) -> None:
+        """Do a task for all paths, Ctrl-C or not."""
+        self.executor.map(list, self._cohorts(fittings, task))
 
-    smallest = executor.map(start, contenders)
-    return min((value for value in smallest if value is not None and np.isfinite(value)), default=0.0)
+    def _cohorts(self, fittings: Sequence[Fitting], task: Task) -> list[Iterator[object]]:
+        groups = cohorts(fittings, lambda one: (one.work.target.structure, one.work.guide), self.executor.count)
+        answer = self.executables.answer
+        return [conducted([guarded_asking(one.work, task(one)) for one in group], answer) for group in groups]
+
+
+def initialise(workshop: Workshop, contenders: Sequence[Fitting]) -> float:
+    """Start every guide at the prior of its path; returns log d_min, or NaN where no gradient needs it."""
+    smallest: list[float] = []
+
+    def start(one: Fitting) -> Asking[None]:
+        found = yield from one.work.initialise(one.draws, one.followers)
+        if one.work.gradient.estimator == "score" and np.isfinite(found):
+            smallest.append(found)
+
+    workshop.in_turns(contenders, start)
+    return min(smallest, default=np.nan)
 
 
 def optimise(
-    executor: Threads,
+    workshop: Workshop,
     schedule: Schedule,
     contenders: Sequence[Fitting],
     log_c: float,
@@ -60,31 +85,28 @@ def optimise(
     pooled = pool(contenders) if starts is not None else {}
     priors = {one: Prior(one.work, one.draws, pooled) for one in active}
 
-    def turns(one: Fitting, iterations: int, donors: Donors | None) -> Iterator[Turn]:
-        if starts is None:
-            yield from one.work.train(iterations, log_c)
-        else:
-            lent = donors.of(one.work, starts.third) if donors is not None else []
-            yield from race(one.work, starts, iterations, priors[one], lent, log_c)
-
-    def train(one: Fitting, iterations: int, donors: Donors | None = None) -> Iterator[None]:
-        for turn in guarded_turns(one.work, turns(one, iterations, donors)):
+    def train(one: Fitting, iterations: int, donors: Donors | None = None) -> Asking[None]:
+        def told(turn: Turn) -> None:
             progress.advance(turn.steps, one.label, turn.elbo)
-            yield
+
+        if starts is None:
+            return one.work.train(iterations, log_c, told)
+        lent = donors.of(one.work, starts.third) if donors is not None else []
+        return race(one.work, starts, iterations, priors[one], lent, log_c, told)
 
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
         if starts is None:
-            executor.take_turns([train(one, iterations) for one in active])
+            workshop.in_turns(active, lambda one, count=iterations: train(one, count))
         else:
             # Two rounds: paths can learn from each other before any of them is set aside.
             for part in (iterations // 2, iterations - iterations // 2):
                 donors = Donors([one.work for one in contenders]) if starts.borrow else None
-                executor.take_turns([train(one, part, donors) for one in active])
-        if phase == phases - 1 or executor.stopping.is_set():
+                workshop.in_turns(active, lambda one, count=part, lent=donors: train(one, count, lent))
+        if phase == phases - 1 or workshop.executor.stopping.is_set():
             return
-        executor.map(guarded(PathFit.estimate_elbo), [one.work for one in active])
+        workshop.to_the_end(active, lambda one: one.work.estimate_elbo())
         active = _survivors(allocation, active)
         if not active:
             return

@@ -43,8 +43,8 @@ class Prior:
         fit, own = self.fit, moments(self.fit.vectors)[0]
         rows = np.arange(_ROWS)
         values = {}
-        for site in fit.target.slp.sites:
-            known = self.draws[site.name] if site.pinned is not None else self.pool[site.name, site.shape]
+        for site in fit.target.sites:
+            known = self.pool[site.name, site.shape]
             values[site.name] = known[rows % len(known)]
         pooled = fit.unconstrained(values)
         return np.where(np.all(np.isfinite(pooled), axis=0), pooled.mean(axis=0), own)

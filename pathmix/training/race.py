@@ -1,12 +1,13 @@
 """A race between starts of one path, within a phase of training."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from pathmix.engine.requests import Asking, together
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows, SiteValues
-from pathmix.training.fit import PathFit, Turn
+from pathmix.training.fit import PathFit, Told
 from pathmix.training.pooled import Prior
 from pathmix.training.starts import Start, Starts
 
@@ -23,27 +24,28 @@ def race(
     prior: Prior,
     donors: Sequence[SiteValues],
     log_c: float,
-) -> Iterator[Turn]:
+    told: Told,
+) -> Asking[None]:
     """Train the best start so far against new ones, and then the winner, for `iterations` in all.
 
     `donors` are what other paths found for some of this path's sites.
     """
     assert fit.start is not None
-    entrants = [fit.start, *_new_starts(fit, options, options.candidates(iterations), prior, donors)]
+    new = yield from _new_starts(fit, options, options.candidates(iterations), prior, donors)
+    entrants = [fit.start, *new]
     steps = int(options.share * iterations) // len(entrants)
     if len(entrants) > 1 and steps > 0:
         try:
-            for entrant in entrants:
-                yield from fit.advance(entrant, steps, log_c)
+            yield from together([fit.advance(entrant, steps, log_c, told) for entrant in entrants])
         finally:  # the best so far stays, even if the race is broken off
             fit.start = max(entrants, key=lambda entrant: entrant.level(max(steps // 2, 1)))
         iterations -= steps * len(entrants)
-    yield from fit.train(iterations, log_c)
+    yield from fit.train(iterations, log_c, told)
 
 
 def _new_starts(
     fit: PathFit, options: Starts, size: int, prior: Prior, donors: Sequence[SiteValues]
-) -> list[Start]:
+) -> Asking[list[Start]]:
     """Narrow guides at the best candidates of each kind."""
     vectors = fit.vectors[np.all(np.isfinite(fit.vectors), axis=1)]
     if len(vectors) == 0:
@@ -54,12 +56,12 @@ def _new_starts(
     third = options.third
     if fit.steps > 0 and third > 0:
         others = _around_prior(vectors, prior.mean, size, seed.child(3))
-        changed = _best(fit, _one_site_changed(fit, others, seed.child(1)), third)
+        changed = yield from _best(fit, _one_site_changed(fit, others, seed.child(1)), third)
     for number, donor in enumerate(donors):
         rows = seed.child(2, number).generator().integers(len(fit.vectors), size=size)
-        borrowed += _best(fit, fit.unconstrained(_taken_over(prior.draws, rows, donor)), 1)
+        borrowed += yield from _best(fit, fit.unconstrained(_taken_over(prior.draws, rows, donor)), 1)
     informed = changed + borrowed
-    fresh = _best(fit, around_prior, options.count - len(informed))
+    fresh = yield from _best(fit, around_prior, options.count - len(informed))
     widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(informed)
     shape = vectors - vectors.mean(axis=0)
     return [
@@ -91,8 +93,9 @@ def _taken_over(draws: SiteRows, rows: np.ndarray, donor: SiteValues) -> SiteRow
     return {name: values[rows] for name, values in draws.items()} | taken
 
 
-def _best(fit: PathFit, vectors: np.ndarray, count: int) -> list[np.ndarray]:
+def _best(fit: PathFit, vectors: np.ndarray, count: int) -> Asking[list[np.ndarray]]:
     """The vectors of highest density."""
-    found = fit.log_densities(vectors)
-    usable = np.flatnonzero(found.inside & np.isfinite(found.of_vectors))
-    return [vectors[row] for row in usable[np.argsort(-np.asarray(found.of_vectors)[usable])][:count]]
+    found = yield from fit.densities(vectors)
+    densities = found.log_joint + found.log_det
+    usable = np.flatnonzero(found.inside & np.isfinite(densities))
+    return [vectors[row] for row in usable[np.argsort(-densities[usable])][:count]]

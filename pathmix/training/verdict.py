@@ -42,7 +42,7 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
             "inside the path's region. The guide is near its prior."
         )
     skipped = f" {fit.unusable} steps had no usable gradient." if fit.unusable else ""
-    scored = f" {_on_jumps(fit)}" if fit.jumping else ""
+    scored = f" {_on_jumps(fit)}" if fit.watch.jumping else ""
     rising = f" {_on_rise(fit)}" if rise_left(fit) > 0 else ""
     if fit.dropped:
         return Status.DROPPED, (
@@ -71,7 +71,7 @@ def _on_rise(fit: PathFit) -> str:
 
 
 def _on_jumps(fit: PathFit) -> str:
-    names = ", ".join(repr(fit.target.slp.sites[index].name) for index in sorted(fit.jumping))
+    names = ", ".join(repr(fit.target.sites[index].name) for index in sorted(fit.watch.jumping))
     if fit.gradient.estimator == "reparam":
         return f"The density jumps as {names} move, which reparameterised gradients do not see."
     return f"The density jumps as {names} move, so their gradients are estimated by the score function."

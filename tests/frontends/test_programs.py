@@ -24,7 +24,7 @@ def test_densities_are_numpyros_own(model):
     for path in discovered(model, PROGRAMS[model], 60).paths[:4]:
         target = target_of(path)
         row = {name: values[0] for name, values in path.draws.items()}
-        values = [np.asarray(row[site.name]) for site in path.slp.sites]
+        values = target.columns(row)
         expected, _ = log_density(model, WHOLE_DATA[model], {}, row)
         assert float(target.log_joint(values, target.arguments)) == pytest.approx(
             float(expected), rel=1e-10, abs=1e-10

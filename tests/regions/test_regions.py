@@ -193,11 +193,11 @@ def test_supports_that_depend_on_other_sites():
 
     (path,) = PriorDiscovery(32).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
     target = target_of(path)
-    rows = [jnp.asarray(path.draws[name]) for name in ("a", "b", "c")]
+    rows = [jnp.asarray(column) for column in target.columns(path.draws)]
     u = jax.vmap(lambda *row: target.unconstrain(row, target.arguments))(*rows)
-    back = jax.vmap(lambda row: target.values(row, target.arguments)[0])(u)
-    for name, values in zip(("a", "b", "c"), rows, strict=True):
-        np.testing.assert_allclose(back[name], values, rtol=1e-9)
+    back = target.named(jax.vmap(lambda row: target.outcome(row, target.arguments))(u))
+    for name in ("a", "b", "c"):
+        np.testing.assert_allclose(back[name], path.draws[name], rtol=1e-9)
     assert np.all(np.isfinite(u))
 
 
@@ -295,7 +295,8 @@ def test_conversions_that_wrap_around(model):
     for path in found.paths:
         target = target_of(path)
         assert target.region.kind == "general"
-        rows = np.pad(x[:, None], ((0, 0), (0, target.dim - 1)))
+        rows = np.zeros((len(x), target.dim))
+        rows[:, [site.name for site in target.sites].index("x")] = x
         inside = jax.vmap(lambda row, t=target: t.density(row, t.arguments).inside)(jnp.asarray(rows))
         expected = mass if "a" in path.slp.path.addresses else 1 - mass
         assert np.sum(stats.norm.pdf(x)[inside]) * 18 / 18_000 == pytest.approx(expected, abs=2e-3)

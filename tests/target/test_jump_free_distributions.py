@@ -7,6 +7,7 @@ import numpyro.distributions as dist
 import pyro
 import pytest
 
+from pathmix.engine.requests import answered
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering.interpret import interpret
 from pathmix.program.graph import Graph
@@ -93,19 +94,22 @@ def jumps(function, start):
         graph = Graph.of(jax.make_jaxpr(lambda u: [function(u)])(start))
 
         def one(u):
-            (value,), marks = evaluate_marked(graph, graph.consts, [u], {0})
+            (value,), marks = evaluate_marked(graph, graph.consts, [u])
             return value, jnp.concatenate([row for row, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
 
         compiled = jax.jit(jax.vmap(one), compiler_options=FAST_TO_COMPILE)
 
         def evaluate(vectors):
-            rows = np.resize(np.arange(len(vectors)), max(POINTS, len(vectors)))
-            return Marked(*(np.asarray(x)[: len(vectors)] for x in compiled(vectors[rows])))
+            rows = np.resize(np.arange(len(vectors)), max(4 * POINTS, len(vectors)))
+            found, marks = (np.asarray(x)[: len(vectors)] for x in compiled(vectors[rows]))
+            return Marked(found, np.zeros(len(found)), np.ones(len(found), bool), marks)
+            yield  # answers at once
 
         # Near enough to stay inside of supports and of what parameters may be.
         away = np.random.default_rng(0).normal(size=(POINTS, len(start)))
         points = start * np.exp(0.05 * np.clip(away, -2, 2))
-        return tried_switches(evaluate, points, evaluate(points).marks).jumping
+        marks = answered(evaluate(points), list).marks
+        return answered(tried_switches(evaluate, points, marks), list).jumping
 
 
 @pytest.mark.parametrize("name", NUMPYRO)

@@ -40,7 +40,7 @@ def test_slices_hold_what_moves_their_sites():
     assert sites["simplex"].bijection is transforms.StickBreakingTransform
     hash(layout)
 
-    names = [site.name for site in path.slp.sites]
+    names = [site.name for site in target.sites]
     u = np.random.default_rng(0).normal(size=layout.dim)
     before, _ = target.coordinates.constrain(jnp.asarray(u), target.arguments.map)
     for coordinate, owner in enumerate(layout.owners):

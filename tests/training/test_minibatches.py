@@ -11,6 +11,7 @@ from scipy import stats
 
 from pathmix.discovery import PriorDiscovery
 from pathmix.engine.executables import Executables
+from pathmix.engine.requests import answered
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
 from pathmix.program.seeds import Seed
@@ -99,5 +100,5 @@ def location_after_a_step(estimator, batch):
     options = TrainingOptions(optax.sgd(1e-3), particles=6, elbo_samples=10)
     fit = PathFit(target, MeanField(), estimator, options, Executables(), Seed.of(0))
     start = fit.start_from(np.array([[-1.0], [1.0]]))
-    assert len(list(fit.advance(start, 1, 0.0))) == 1
+    answered(fit.advance(start, 1, 0.0, told=lambda turn: None), fit.executables.answer)
     return float(start.state.params.loc[0])

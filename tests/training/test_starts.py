@@ -11,11 +11,13 @@ from scipy import integrate, stats
 import pathmix
 from pathmix.discovery import PriorDiscovery
 from pathmix.engine.executables import Executables
+from pathmix.engine.requests import answered
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
 from pathmix.program.seeds import Seed
 from pathmix.regions.region import read_region
+from pathmix.target.layout import layout_of
 from pathmix.target.target import make_target
 from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit, TrainingOptions
@@ -85,9 +87,8 @@ def trained(model, steps):
     fits = {}
     for path in discover(model, samples=64).paths:
         fit = PathFit(target_of(path), MeanField(), "reparam", options, Executables(), Seed.of(0))
-        fit.initialise(path.draws)
-        for _ in fit.train(steps, log_c=0.0):
-            pass
+        answered(fit.initialise(path.draws), fit.executables.answer)
+        answered(fit.train(steps, log_c=0.0, told=lambda turn: None), fit.executables.answer)
         fits[dict(path.slp.path.pinned)["longer"]] = fit
     return fits
 
@@ -147,9 +148,10 @@ def test_the_priors_mean_is_over_the_draws_of_all_paths_that_fit():
     found = PriorDiscovery(3_000).discover(bind(model, ()), Seed.of(0), formulate)
     pooled = pool(found.paths)
     for fit, path in zip(fits, found.paths, strict=True):
-        fit.initialise(path.draws)
-        x, z = Prior(fit, path.draws, pooled).mean
-        assert x == pytest.approx(fit.vectors[:, 0].mean())
+        answered(fit.initialise(path.draws), fit.executables.answer)
+        names = [site.name for site in layout_of(fit.target.coordinates).sites]
+        x, z = (Prior(fit, path.draws, pooled).mean[names.index(name)] for name in ("x", "z"))
+        assert x == pytest.approx(fit.vectors[:, names.index("x")].mean())
         assert z == pytest.approx(pooled["z", ()].mean())
     signs = np.mean(pooled["x", ()] < 0)
     # At 4.5 standard errors of a share of 1,024 draws.

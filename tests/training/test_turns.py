@@ -59,7 +59,14 @@ def four_levels(y):
     numpyro.sample("y", dist.Normal(z, 0.5), obs=y)
 
 
-def interrupted_after(monkeypatch, turns, **options):
+def four_structures(y):
+    """Paths of one structure take their turns together; these do not."""
+    k = int(numpyro.sample("k", dist.Categorical(probs=np.ones(5) / 5)))
+    z = sum(numpyro.sample(f"z{i}", dist.Normal(k, 1)) for i in range(k + 1)) if k < 4 else 2.0
+    numpyro.sample("y", dist.Normal(z, 0.5), obs=y)
+
+
+def interrupted_after(monkeypatch, turns, model=four_levels, **options):
     """A run that stops like one with Ctrl-C, after so many turns."""
     executors, done = [], []
     make = Threads.__init__
@@ -73,14 +80,14 @@ def interrupted_after(monkeypatch, turns, **options):
             executors[-1].stopping.set()
 
     monkeypatch.setattr(ProgressBar, "advance", stop)
-    return exact.fit(four_levels, 1.7, budget=40_000, threads=1, **options), done
+    return exact.fit(model, 1.7, budget=40_000, threads=1, **options), done
 
 
 @pytest.mark.parametrize("starts", [1, 3])
 def test_an_interrupted_run_has_weighed_every_path(monkeypatch, starts):
     """Weights after one turn each of a thousand steps are near the exact ones, the path without sites too."""
     posterior, done = interrupted_after(monkeypatch, 4, starts=starts)
-    assert posterior.interrupted and len(set(done[:4])) == 4
+    assert posterior.interrupted and len(set(done)) == 4
     log_z = np.log(0.2) + stats.norm.logpdf(1.7, np.arange(4), np.sqrt(1.25))
     log_z = np.append(log_z, np.log(0.2) + stats.norm.logpdf(1.7, 2.0, 0.5))
     truth = exact.softmax(log_z)
@@ -92,7 +99,7 @@ def test_an_interrupted_run_has_weighed_every_path(monkeypatch, starts):
 
 
 def test_the_note_counts_what_was_weighed(monkeypatch):
-    posterior, _ = interrupted_after(monkeypatch, 2)
+    posterior, _ = interrupted_after(monkeypatch, 2, model=four_structures)
     assert any("3 of 5 paths were weighed" in note for note in posterior.notes)
     assert [path.status for path in posterior.paths].count(Status.UNTRAINED) == 2
 

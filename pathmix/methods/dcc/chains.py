@@ -77,7 +77,7 @@ class PathChains:
 
     def start(self, draws: SiteRows) -> None:
         """Put the chains at prior draws of positive density, if there are any."""
-        columns = [draws[site.name] for site in self.target.slp.sites]
+        columns = self.target.columns(draws)
         vectors = self._in_batches("unconstrain", partial(make_unconstrain, self.target), columns)
         rows = vectors[np.arange(max(_START_ROWS, self.options.chains)) % len(vectors)]
         log_densities = self._log_densities(rows)
@@ -146,15 +146,16 @@ class PathChains:
             states = states[:0]
         elif self.visits:
             states = self._kept.rows(self.options.kernel.burn_in)
-        values = (
-            self._in_batches("values", partial(make_values, self.target), [states]) if len(states) else {}
-        )
+        values: SiteRows = {}
+        if len(states):
+            found = self._in_batches("values", partial(make_values, self.target), [states])
+            values = self.target.named(found)
         weights = np.full(len(states), 1 / max(1, len(states)))
         return WeightedDraws(self.target.slp, values, weights, self.log_prob, self.target.inert)
 
     def log_prob(self, values: SiteValues) -> float:
         """log gamma_k - log Z_k of one draw, in the coordinates of the program."""
-        row = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.target.slp.sites)
+        row = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.target.sites)
         make = partial(make_log_joint, self.target)
         return float(self._call("log_joint", make, row, self.target.arguments)) - self.log_evidence
 
@@ -162,4 +163,4 @@ class PathChains:
         return in_batches(lambda rows: self._call(what, make, rows, self.target.arguments), columns, _ROWS)
 
     def _call(self, what: str, make: Callable[[], Callable[..., Any]], *args: Any) -> Any:
-        return self.executables.call((what, self.target.structure), make, *args)
+        return self.executables.call((what, self.target.sites_structure), make, *args)

@@ -33,8 +33,8 @@ def make_log_densities(target: Target, chunk: int) -> Compilable:
 
 
 def make_values(target: Target) -> Compilable:
-    """(vectors, arguments) -> latent and deterministic sites by name."""
-    return lambda vectors, arguments: over_rows(lambda u: target.values(u, arguments)[0])(*vectors)
+    """(vectors, arguments) -> what vectors stand for."""
+    return lambda vectors, arguments: over_rows(lambda u: target.outcome(u, arguments))(*vectors)
 
 
 def make_log_joint(target: Target) -> Compilable:

@@ -33,7 +33,7 @@ from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
+from pathmix.target.target import Target, make_target
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class DCC:
             executor.begin(warm_up)
             progress.stage("discovery")
 
-            def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> PathChains:
+            def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> tuple[Target, PathChains]:
                 progress.stage(f"discovery: {number + 1} paths")
                 target = make_target(slp, read_region(slp, draws), draws)
-                return PathChains(target, options, executables, root.child(1, number))
+                return target, PathChains(target, options, executables, root.child(1, number))
 
             found, contenders = discovered(self.discovery, program, root.child(0), begin)
             self._iterate(executor, contenders, progress)

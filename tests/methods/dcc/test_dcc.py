@@ -30,6 +30,7 @@ from pathmix.methods.dcc.kernels.base import make_prior_scales
 from pathmix.methods.dcc.pimais import Evidence, make_log_weights
 from pathmix.methods.dcc.spread import Factors, Spread
 from pathmix.methods.dcc.thinned import Thinned
+from pathmix.target.layout import layout_of
 from tests import exact
 from tests.engine.lapack_calls import lapack_equations
 from tests.paths import discover, target_of
@@ -236,8 +237,10 @@ def test_coordinates_know_their_sites():
     prior_scales = make_prior_scales(
         target.coordinates, np.random.default_rng(0).normal(size=(50, target.dim))
     )
-    # scale and rate share a block; shares, with two coordinates, come last
-    assert prior_scales.sites.tolist() == [0, 1, 2, 2, 2, 3, 3] and prior_scales.scales.shape == (7,)
+    sizes = {"shares": 2, "scale": 1, "means": 3, "rate": 1}
+    names = [site.name for site in layout_of(target.coordinates).sites]
+    owners = [number for number, name in enumerate(names) for _ in range(sizes[name])]
+    assert prior_scales.sites.tolist() == owners and prior_scales.scales.shape == (7,)
 
 
 def test_chains_reach_the_posterior():

@@ -1,0 +1,136 @@
+"""Batches: one compiled function applied to many members.
+
+On CPUs members go one after another inside the compiled call, as many as there are: what one of them gives
+depends neither on the others nor on how batches are cut, not in a single bit. Accelerators need the members
+side by side to be filled.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.engine.packing import Packing
+from pathmix.engine.requests import MemberFunction, Request
+
+Member = TypeVar("Member")
+
+_MOST_ON_CPU = 8  # enough to make the cost of a call small, few enough for every thread to get a batch
+_MOST = 512
+
+
+class Form(NamedTuple):
+    """What a batch is made of: one compiled function can take all batches of a form."""
+
+    size: int
+    fixed: Packing
+    moving: Packing
+    shared: tuple[bool, ...]  # which large fixed arrays all members have, and so are there once
+
+
+class Batch(NamedTuple):
+    form: Form
+    arrays: Any  # members along the first axis
+
+
+def cohorts(
+    members: Sequence[Member], kind: Callable[[Member], Hashable], threads: int
+) -> list[list[Member]]:
+    """Members that are worked on together: of one kind, and no more than leaves every thread some."""
+    groups: dict[Hashable, list[Member]] = {}
+    for member in members:
+        groups.setdefault(kind(member), []).append(member)
+    found = []
+    for group in groups.values():
+        size = min(_MOST_ON_CPU, -(-len(group) // threads)) if _in_turns() else _MOST
+        found += [group[start : start + size] for start in range(0, len(group), size)]
+    return found
+
+
+def capacity(count: int, footprint: int, limit: int, before: int | None) -> int:
+    """The size of the batches of an executable that shall compute for so many members.
+
+    Every size is compiled anew, so that of `before` stays where it serves.
+    """
+    most = max(1, min(_MOST_ON_CPU if _in_turns() else _MOST, limit // max(footprint, 1)))
+    wanted = min(1 << (count - 1).bit_length(), 1 << (most.bit_length() - 1))
+    if before is not None and before <= most and (_in_turns() or wanted <= before <= 4 * wanted):
+        return before
+    return wanted
+
+
+def stacked(requests: Sequence[Request], size: int) -> Batch:
+    """The arrays of all members of a batch, filled up to its size."""
+    fixed, moving = Packing.of(requests[0].fixed), Packing.of(requests[0].moving)
+    filled = [*requests, *[requests[0]] * (size - len(requests))]
+    large = list(zip(*(_large(fixed, request.fixed) for request in filled), strict=True))
+    shared = tuple(all(leaf is column[0] for leaf in column) for column in large)
+    arrays = (
+        _columns([fixed.pack(request.fixed) for request in filled]),
+        [_stack(column[:1] if once else column) for column, once in zip(large, shared, strict=True)],
+        _columns([moving.pack(request.moving) for request in filled]),
+        _columns([_large(moving, request.moving) for request in filled]),
+    )
+    return Batch(Form(size, fixed, moving, shared), arrays)
+
+
+def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any:
+    """(count, common, arrays) -> the packed results of the first `count` members of a batch.
+
+    How they are packed is left in `results` when the function is traced.
+    """
+
+    def member(common: Any, arrays: Any, number: Any) -> Any:
+        fixed, large, moving, large_moving = arrays
+        own = [leaf[0] if once else leaf[number] for leaf, once in zip(large, form.shared, strict=True)]
+        found = function(
+            common,
+            form.fixed.unpack([vector[number] for vector in fixed], own),
+            form.moving.unpack([vector[number] for vector in moving], [leaf[number] for leaf in large_moving]),
+        )
+        results[:] = [Packing.of(found)]
+        return results[0].pack_traced(found)
+
+    def alone(count: Any, common: Any, arrays: Any) -> Any:
+        del count
+        return jax.tree.map(lambda result: result[None], member(common, arrays, 0))
+
+    def in_turns(count: Any, common: Any, arrays: Any) -> Any:
+        @jax.jit  # traced once, for the shapes and for the loop
+        def one(number: Any) -> Any:
+            return member(common, arrays, number)
+
+        def turn(number: Any, done: Any) -> Any:
+            return jax.tree.map(lambda column, result: column.at[number].set(result), done, one(number))
+
+        first = jnp.zeros((), int)
+        shapes = jax.eval_shape(one, first)
+        blank = jax.tree.map(lambda result: jnp.zeros((form.size, *result.shape), result.dtype), shapes)
+        return jax.lax.fori_loop(first, count, turn, blank)
+
+    def side_by_side(count: Any, common: Any, arrays: Any) -> Any:
+        del count
+        return jax.vmap(lambda number: member(common, arrays, number))(jnp.arange(form.size))
+
+    return alone if form.size == 1 else in_turns if _in_turns() else side_by_side
+
+
+def _in_turns() -> bool:
+    return jax.default_backend() == "cpu"
+
+
+def _large(packing: Packing, tree: Any) -> list[Any]:
+    leaves = jax.tree.leaves(tree)
+    return [leaves[i] for i in packing.large]
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    return [_stack(column) for column in zip(*rows, strict=True)]
+
+
+def _stack(column: Sequence[Any]) -> Any:
+    if not _in_turns() and any(isinstance(leaf, jax.Array) for leaf in column):
+        return jnp.stack([jnp.asarray(leaf) for leaf in column])  # on the device already
+    return np.stack([np.asarray(leaf) for leaf in column])

@@ -1,0 +1,259 @@
+"""The canonical form of a graph: the same for graphs that compute the same of other numbers.
+
+What depends on known inputs and captured arrays only is evaluated, once. Sums are flattened and their known
+terms merged; operands that may change places, and the inputs themselves, are put in an order that depends on
+what is done with them and not on where or under which name they stand in the program. Sixteen subsets of four
+regression coefficients are then five graphs, and a sum of two kernels is the same in either order.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.doors.jax import evaluate
+from pathmix.program.graph import Graph
+from pathmix.program.identity import operation_identity, type_identity
+from pathmix.program.operations import Operation, Value, as_jaxpr, needed, operations
+
+_COMMUTATIVE = ("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
+_EXPANDING = ("broadcast_in_dim", "iota")  # cheaper to do again than to keep
+_ROUNDS = 4  # of telling inputs apart by their use
+
+
+class Canonical(NamedTuple):
+    graph: Graph  # takes the unknown inputs, in this order:
+    order: tuple[int, ...]
+
+
+def canonical(
+    graph: Graph,
+    known: Sequence[Any | None],
+    kinds: Sequence[str] | None = None,
+    *,
+    order: Sequence[int] | None = None,
+) -> Canonical:
+    """The canonical form, given the inputs that are known; others of different kinds are never exchanged.
+
+    Where there is an `order` of the unknown inputs already, it stays.
+    """
+    values = [_input(i, var, known[i]) for i, var in enumerate(graph.inputs)]
+    captured = [Value(v.aval, constant=c) for v, c in zip(graph.jaxpr.invars, graph.consts, strict=False)]
+    done, outputs = operations(graph.jaxpr, (), [*captured, *values])
+    free = [value for value in values if value.input is not None]
+    live, folded = _split(done)
+    done, terms = _summed(live, outputs)
+    edge = [value for operation in done for value in operation.operands]
+    edge += [value for pieces in terms.values() for value in pieces] + outputs
+    _evaluate(graph, folded, [value for value in edge if value.constant is None and value.input is None])
+    for operation in done:
+        if operation in terms:
+            operation.operands = _merged(terms[operation])
+
+    names = {i: str(place) for place, i in enumerate(order or ())} or dict(enumerate(kinds or ()))
+    colours = _colours(done, outputs, {value: names.get(_number(value), "") for value in free})
+    visited = _visited(done, outputs, colours)
+    constants = [value for value in visited.inputs if value.input is None]
+    if order is None:
+        unused = (value for value in free if value not in visited.inputs)
+        taken = [*(value for value in visited.inputs if value.input is not None), *unused]
+    else:
+        taken = [values[i] for i in order]
+    jaxpr = as_jaxpr(graph.jaxpr, [*constants, *taken], visited.operations, outputs)
+    consts = tuple(jnp.asarray(value.constant) for value in constants)
+    return Canonical(Graph(jaxpr, consts), tuple(map(_number, taken)))
+
+
+def _input(number: int, var: Any, known: Any | None) -> Value:
+    return Value(var.aval, input=number) if known is None else Value(var.aval, constant=known)
+
+
+def _number(value: Value) -> int:
+    assert value.input is not None
+    return value.input
+
+
+def _split(done: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
+    """The operations that depend on unknown inputs, and the others."""
+    unknown: set[Operation] = set()
+    for operation in done:
+        if any(value.input is not None or value.maker in unknown for value in operation.operands):
+            unknown.add(operation)
+    wanted = {value for operation in unknown for value in operation.operands}
+    for operation in reversed(done):  # an expansion is done again where it is used
+        if operation.name in _EXPANDING and any(value in wanted for value in operation.results):
+            unknown.add(operation)
+            wanted.update(operation.operands)
+    return [o for o in done if o in unknown], [o for o in done if o not in unknown]
+
+
+def _summed(
+    live: Sequence[Operation], outputs: Sequence[Value]
+) -> tuple[list[Operation], dict[Operation, list[Value]]]:
+    """The operations with sums of sums made one, and the terms of each sum."""
+    uses = Counter(value for operation in live for value in operation.operands)
+    uses.update(outputs)
+    terms: dict[Operation, list[Value]] = {}
+    absorbed: set[Operation] = set()
+    for operation in live:
+        if operation.name == "add" and _is_float(operation.results[0]):
+            terms[operation] = []
+            for value in operation.operands:
+                if value.maker in terms and uses[value] == 1:
+                    absorbed.add(value.maker)
+                    terms[operation] += terms.pop(value.maker)
+                else:
+                    terms[operation].append(value)
+    return [o for o in live if o not in absorbed], terms
+
+
+def _evaluate(graph: Graph, folded: Sequence[Operation], wanted: Sequence[Value]) -> None:
+    """Give values that depend on nothing unknown their constants."""
+    made = {value: None for operation in folded for value in operation.results}
+    wanted = [value for value in dict.fromkeys(wanted) if value in made]
+    if not wanted:
+        return
+    part = list(needed(folded, wanted))[::-1]
+    given = dict.fromkeys(
+        value for operation in part for value in operation.operands if value.maker is None and not value.is_literal
+    )
+    jaxpr = as_jaxpr(graph.jaxpr, list(given), part, wanted)
+    results = evaluate(jaxpr, (), *(value.constant for value in given))
+    for value, result in zip(wanted, results, strict=True):
+        value.constant, value.maker = result, None
+
+
+def _merged(terms: Sequence[Value]) -> list[Value]:
+    """The terms of a sum with the known ones added up, in an order that depends on their numbers only."""
+    unknown = [value for value in terms if value.constant is None]
+    known = [value for value in terms if value.constant is not None]
+    if not known:
+        return unknown
+    arrays = sorted((np.asarray(value.constant) for value in known), key=lambda array: array.tobytes())
+    return [*unknown, Value(known[0].aval, constant=sum(arrays[1:], arrays[0]))]
+
+
+def _colours(
+    done: Sequence[Operation], outputs: Sequence[Value], kinds: dict[Value, str]
+) -> dict[Value, bytes]:
+    """What is computed at each value; inputs of one kind are told apart by their use, as far as that goes."""
+    identities = {operation: operation_identity(operation.eqn) for operation in done}
+    inputs = {value: _digest(type_identity(value.aval), kind) for value, kind in kinds.items()}
+    colours = _upward(done, inputs, identities)
+    for _ in range(_ROUNDS):
+        classes = len(set(inputs.values()))
+        if classes == len(inputs):
+            break
+        uses = _downward(done, outputs, colours, identities)
+        inputs = {value: _digest(colour, uses.get(value, b"")) for value, colour in inputs.items()}
+        if len(set(inputs.values())) == classes:
+            break
+        colours = _upward(done, inputs, identities)
+    return colours
+
+
+def _upward(
+    done: Sequence[Operation], inputs: dict[Value, bytes], identities: dict[Operation, str]
+) -> dict[Value, bytes]:
+    colours = dict(inputs)
+    for operation in done:
+        below = [_colour(colours, value) for value in operation.operands]
+        if operation.name in _COMMUTATIVE:
+            below.sort()
+        for position, value in enumerate(operation.results):
+            colours[value] = _digest(identities[operation], str(position), *below)
+    return colours
+
+
+def _downward(
+    done: Sequence[Operation],
+    outputs: Sequence[Value],
+    colours: dict[Value, bytes],
+    identities: dict[Operation, str],
+) -> dict[Value, bytes]:
+    """How each value is used, all the way to the outputs."""
+    uses: dict[Value, list[bytes]] = {}
+    found: dict[Value, bytes] = {}
+    for number, value in enumerate(outputs):
+        uses.setdefault(value, []).append(_digest("output", str(number)))
+    for operation in reversed(done):
+        above = b"".join(_digest(*sorted(uses.get(value, []))) for value in operation.results)
+        mine = _digest(identities[operation], above, *(_colour(colours, v) for v in operation.results))
+        for position, value in enumerate(operation.operands):
+            place = "any" if operation.name in _COMMUTATIVE else str(position)
+            uses.setdefault(value, []).append(_digest(mine, place))
+    for value, these in uses.items():
+        found[value] = _digest(*sorted(these))
+    return found
+
+
+class _Visited(NamedTuple):
+    operations: list[Operation]
+    inputs: list[Value]  # and constants, in the order of their first use
+
+
+def _visited(
+    done: Sequence[Operation], outputs: Sequence[Value], colours: dict[Value, bytes]
+) -> _Visited:
+    """Operations in an order that follows the outputs, operands that may change places ordered by colour."""
+    place = {value: number for number, operation in enumerate(done) for value in operation.results}
+    found, seen = _Visited([], []), set[Any]()
+
+    def key(value: Value) -> Any:
+        # Known operands last; what cannot be told apart stays in its order.
+        return (value.constant is not None, _colour(colours, value), place.get(value, value.input or 0))
+
+    for operation in done:
+        if operation.name in _COMMUTATIVE:
+            operation.operands = sorted(operation.operands, key=key)
+    left: list[Any] = list(outputs)[::-1]
+    while left:  # without recursion: long programs make deep graphs
+        item = left.pop()
+        if isinstance(item, Operation):
+            found.operations.extend(_in_pairs(item))
+        elif item.maker is None:
+            if item not in seen and not item.is_literal:
+                found.inputs.append(item)
+            seen.add(item)
+        elif item.maker not in seen:
+            seen.add(item.maker)
+            left.append(item.maker)
+            left += item.maker.operands[::-1]
+    return found
+
+
+def _in_pairs(operation: Operation) -> list[Operation]:
+    """A sum of many terms as additions of two."""
+    if operation.name != "add" or len(operation.operands) == 2:
+        return [operation]
+    parts, total = [], operation.operands[0]
+    for term in operation.operands[1:-1]:
+        part = Operation(operation.eqn, [total, term])
+        part.results = [Value(operation.results[0].aval, part)]
+        parts.append(part)
+        total = part.results[0]
+    last = Operation(operation.eqn, [total, operation.operands[-1]], operation.results)
+    return [*parts, last]
+
+
+def _colour(colours: dict[Value, bytes], value: Value) -> bytes:
+    if value in colours:
+        return colours[value]
+    if value.is_literal:
+        return _digest("literal", type_identity(value.aval), repr(value.constant))
+    return _digest("constant", type_identity(value.aval))
+
+
+def _digest(*parts: str | bytes) -> bytes:
+    whole = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        whole.update(part.encode() if isinstance(part, str) else part)
+        whole.update(b"\0")
+    return whole.digest()
+
+
+def _is_float(value: Value) -> bool:
+    return np.issubdtype(np.dtype(value.aval.dtype), np.floating)

@@ -1,0 +1,143 @@
+"""What a path asks the engine for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+
+from pathmix.engine.noise import noise_size, normals
+from pathmix.engine.requests import Asking, Request
+from pathmix.guides.base import Guide, Params
+from pathmix.program.seeds import Seed
+from pathmix.target.target import CALL_BYTES, Target
+from pathmix.training.compiled import make_marked, make_sample
+from pathmix.training.estimators import Gradient, Seen
+from pathmix.training.jumps import Marked
+from pathmix.training.loop import (
+    DRAWING,
+    GIVEN,
+    TRAINING,
+    Mode,
+    Progress,
+    Stretch,
+    TrainingState,
+    make_loop,
+    noise_width,
+)
+
+_MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
+_MIN_STEPS = 32
+_MARKED_ROWS = 64  # vectors whose switches are looked at in one call
+
+
+@dataclass(frozen=True, eq=False)
+class Calls:
+    """The compiled functions of a path, as requests."""
+
+    target: Target
+    guide: Guide
+    optimizer: optax.GradientTransformation
+    gradient: Gradient
+    particles: int
+    minibatch_bytes: int  # that the minibatches of a step take
+
+    @property
+    def noise(self) -> int:
+        """Numbers that one call of the loop takes."""
+        return noise_size(_MIN_STEPS * self._step_noise)
+
+    @property
+    def steps(self) -> int:
+        """Steps that one call of the loop can take."""
+        fitting = CALL_BYTES // max(self.minibatch_bytes, 1)
+        return max(1, min(_MAX_STEPS, self.noise // self._step_noise, fitting))
+
+    def train(
+        self,
+        state: TrainingState,
+        seed: Seed,
+        indices: tuple[np.ndarray, ...],
+        powers: np.ndarray,
+        count: int,
+        log_c: float,
+    ) -> Asking[tuple[TrainingState, Progress]]:
+        """The state after `count` more steps."""
+        stretch = Stretch(state, normals(seed, self.noise), indices, powers, count, float(log_c))
+        (answer,) = yield [self._loop(TRAINING, stretch)]
+        return answer
+
+    def drawn(self, state: TrainingState, seed: Seed, count: int) -> Asking[Seen]:
+        """What draws of a guide come upon."""
+        blocks = range(-(-count // (self.steps * self.particles)))
+        noises = [normals(seed.child(block) if block else seed, self.noise) for block in blocks]
+        return (yield from self._seen(DRAWING, state, noises, count))
+
+    def given(self, state: TrainingState, vectors: np.ndarray) -> Asking[Seen]:
+        """What there is at some vectors."""
+        width, per_call = noise_width(self.guide, self.target.dim), self.steps * self.particles
+        noises = []
+        for start in range(0, len(vectors), per_call):
+            part = vectors[start : start + per_call]
+            rows = np.zeros((self.noise // width, width), part.dtype)
+            rows[: len(part), : self.target.dim] = part
+            noises.append(np.pad(rows.ravel(), (0, self.noise - rows.size)))
+        return (yield from self._seen(GIVEN, state, noises, len(vectors)))
+
+    def marked(self, vectors: np.ndarray) -> Asking[Marked]:
+        """Densities of vectors, and the marks of the switches on the way to them."""
+        chunk = self.target.rows_at_once(_MARKED_ROWS)
+        build = partial(make_marked, self.target, chunk)
+        requests = [
+            Request(("marked", self.target.structure), build, self.target.arguments, rows)
+            for rows in _filled_up(vectors, _MARKED_ROWS)
+        ]
+        answers = yield requests
+        return Marked(*(np.concatenate(column)[: len(vectors)] for column in zip(*answers, strict=True)))
+
+    def sampled(self, params: Params, seed: Seed, count: int) -> Asking[np.ndarray]:
+        """Draws of a guide before truncation."""
+        dim = self.target.dim
+        size = noise_size(count * self.guide.noise_size(dim))
+        build = partial(make_sample, self.guide, dim, count)
+        key = ("sample", self.guide, dim, count, size)
+        (draws,) = yield [Request(key, build, (), (params, normals(seed, size)))]
+        return draws
+
+    def _seen(
+        self, mode: Mode, state: TrainingState, noises: Sequence[Any], count: int
+    ) -> Asking[Seen]:
+        per_call, requests = self.steps * self.particles, []
+        for block, noise in enumerate(noises):
+            steps = -(-min(count - block * per_call, per_call) // self.particles)
+            requests.append(self._loop(mode, Stretch(state, noise, (), np.ones(self.steps), steps, 0.0)))
+        answers = yield requests
+        seen = [progress.seen for _, progress in answers]
+        return jax.tree.map(lambda *parts: np.concatenate([part.ravel() for part in parts])[:count], *seen)
+
+    def _loop(self, mode: Mode, stretch: Stretch) -> Request:
+        build = partial(
+            make_loop, self.target, self.guide, self.optimizer, self.gradient, self.particles, self.steps
+        )
+        shape = (self.gradient, self.particles, self.steps, self.noise, bool(stretch.indices))
+        return Request(
+            ("loop", self.target.structure, self.guide, *shape),
+            build,
+            self.target.arguments._replace(sites=()),
+            stretch,
+            common=mode,
+            footprint=8 * self.noise + 2 * self.particles * self.target.graphs.density.volume,
+        )
+
+    @property
+    def _step_noise(self) -> int:
+        return self.particles * noise_width(self.guide, self.target.dim)
+
+
+def _filled_up(vectors: np.ndarray, size: int) -> list[np.ndarray]:
+    """Blocks of one size; the last one is filled up by repetition."""
+    count = len(vectors)
+    return [vectors[np.arange(start, start + size) % count] for start in range(0, count, size)]

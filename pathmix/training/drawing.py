@@ -1,0 +1,54 @@
+"""Draws of a trained guide, and its density, in the coordinates of the program."""
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.engine.executables import Executables
+from pathmix.engine.noise import noise_size, normals
+from pathmix.guides.base import Guide, Params
+from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteRows, SiteValues
+from pathmix.target.target import Outcome, Target
+from pathmix.training.compiled import make_draw, make_log_prob
+
+
+def draw(
+    executables: Executables,
+    target: Target,
+    guide: Guide,
+    params: Params,
+    seed: Seed,
+    count: int,
+    *,
+    weighed: bool = False,
+) -> tuple[SiteRows, np.ndarray]:
+    """Sites of `count` draws of a guide before truncation, and which are inside the region.
+
+    Where densities can be zero they are `weighed`: computed once more.
+    """
+    # A few sizes for all counts, since every size is compiled.
+    rounded = 2 ** max(6, math.ceil(math.log2(count)))
+    size = target.rows_at_once(rounded)
+    noise = noise_size(size * guide.noise_size(target.dim))
+    key = ("draw", target.sites_structure, guide, size, noise, weighed)
+    make = partial(make_draw, target, guide, size, weighed=weighed)
+    parts: list[Outcome] = [
+        executables.call(key, make, params, normals(seed.child(number), noise), target.arguments)
+        for number in range(-(-rounded // size))
+    ]
+    rows: Any = jax.tree.map(lambda *columns: np.concatenate(columns)[:count], *parts)
+    return target.named(rows), rows.inside
+
+
+def log_prob(
+    executables: Executables, target: Target, guide: Guide, params: Params, values: SiteValues
+) -> float:
+    """log q~ of one draw, in the coordinates of the program."""
+    row = tuple(jnp.asarray(values[site.name], site.dtype) for site in target.sites)
+    key, make = ("log_prob", target.structure, guide), partial(make_log_prob, target, guide)
+    return float(executables.call(key, make, params, row, target.arguments))
