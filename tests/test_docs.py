@@ -33,7 +33,7 @@ def test_a_guide_a_discovery_and_an_allocation():
     for path in posterior.paths:
         assert path.elbo == pytest.approx(log_z[path.pinned["k"]], abs=0.05)
         guide = path.guide.family
-        assert guide.owners == (0, 0, 1) and path.guide.params[1].shape == (2,)
+        assert sorted(guide.owners.count(n) for n in (0, 1)) == [1, 2] and path.guide.params[1].shape == (2,)
     assert posterior.discovery.dropped_mass == pytest.approx(PRIOR[2], abs=1e-9)
     assert sum(path.steps for path in posterior.paths) == 6_000
     assert isinstance(guide, pathmix.guides.StructuredGuide) and isinstance(guide, pathmix.Guide)

@@ -16,7 +16,7 @@ from experiments.baselines.book import Book
 from experiments.baselines.known_path import KnownPath
 from pathmix.discovery import Discovered
 from pathmix.discovery.report import DiscoveryReport
-from pathmix.engine.precision import Precision
+from pathmix.engine.precision import Engine, Precision
 from pathmix.posterior.components import Component, WeightedDraws
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.notes import common_notes
@@ -76,7 +76,7 @@ def posterior_of(
         interrupted=False,
         _program=book.program,
         _components=tuple(components[i] for i in order),
-        _precision=precision,
+        _engine=Engine(precision),
     )
 
 

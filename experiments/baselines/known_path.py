@@ -80,7 +80,9 @@ class KnownPath:
         key, arguments = ("constrain", self._map_structure), self.target.arguments.map
         values, log_det = self._rows(key, self.target.coordinates.constrain, u, len(u), arguments)
         free = {site.name: value for site, value in zip(self.target.sites, values, strict=True)}
-        pinned = {s.name: np.repeat(s.pinned[None], len(u), axis=0) for s in self.slp.sites if s.pinned is not None}
+        pinned = {
+            s.name: np.repeat(s.pinned[None], len(u), axis=0) for s in self.slp.sites if s.pinned is not None
+        }
         return {site.name: {**free, **pinned}[site.name] for site in self.slp.sites}, log_det
 
     def unconstrain(self, values: SiteRows, count: int) -> tuple[np.ndarray, np.ndarray]:

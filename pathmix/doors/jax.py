@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.core
 import numpy as np
+from jax._src.compilation_cache import reset_cache
 from jax._src.core import trace_state_clean
 from jax._src.xla_bridge import backends_are_initialized
 from jax.core import ShapedArray, Tracer
@@ -15,6 +16,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Va
 from jax.interpreters import mlir, partial_eval
 
 __all__ = [
+    "CacheSettings",
     "ClosedJaxpr",
     "Jaxpr",
     "JaxprEqn",
@@ -24,6 +26,7 @@ __all__ = [
     "Tracer",
     "Var",
     "answered",
+    "cache_settings",
     "called_on_the_host",
     "evaluate",
     "has_started",
@@ -32,6 +35,7 @@ __all__ = [
     "nameless",
     "pruned",
     "trace_of",
+    "use_cache",
     "with_derivative",
 ]
 
@@ -46,6 +50,26 @@ def is_transforming() -> bool:
 def has_started() -> bool:
     """Whether JAX's threads run. Asking it for its devices would start them."""
     return backends_are_initialized()
+
+
+class CacheSettings(NamedTuple):
+    """Where JAX keeps what it has compiled, and what is worth keeping."""
+
+    jax_compilation_cache_dir: str | None
+    jax_persistent_cache_min_compile_time_secs: float = 0.0
+    jax_persistent_cache_min_entry_size_bytes: int = -1
+
+
+def cache_settings() -> CacheSettings:
+    """As they are."""
+    return CacheSettings(*(getattr(jax.config, name) for name in CacheSettings._fields))
+
+
+def use_cache(settings: CacheSettings) -> None:
+    """JAX opens the folder of its first compilation once and for all, unless it is reset."""
+    reset_cache()
+    for name, value in settings._asdict().items():
+        jax.config.update(name, value)
 
 
 def trace_of(tracer: Any) -> Any:
@@ -64,11 +88,11 @@ def pruned(jaxpr: Jaxpr, keep_inputs: Sequence[bool]) -> tuple[Jaxpr, list[bool]
     return found, list(used)
 
 
-def with_derivative(eqn: JaxprEqn) -> Jaxpr:
+def with_derivative(eqn: JaxprEqn) -> ClosedJaxpr:
     """What an operation computes, and how it pulls a change of its results back to its operands."""
     function = next(param for param in eqn.params.values() if isinstance(param, (Jaxpr, ClosedJaxpr)))
-    template: Jaxpr = getattr(function, "jaxpr", function)
-    inputs = [Var(atom.aval) for atom in eqn.invars]
+    template: Any = getattr(function, "jaxpr", function)
+    inputs: list[Any] = [Var(atom.aval) for atom in eqn.invars]
     alone = template.replace(
         constvars=[],
         invars=inputs,
@@ -83,7 +107,7 @@ def with_derivative(eqn: JaxprEqn) -> Jaxpr:
         return pull_back([_change(result) for result in results])
 
     shapes = [jax.ShapeDtypeStruct(getattr(v.aval, "shape"), getattr(v.aval, "dtype")) for v in inputs]
-    return jax.make_jaxpr(both)(shapes).jaxpr
+    return jax.make_jaxpr(both)(shapes)
 
 
 def _change(result: Any) -> Any:

@@ -51,6 +51,9 @@ class Executables:
     def __contains__(self, key: Hashable) -> bool:
         return key in self._entries
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def call(self, key: Hashable, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
         """A function of arrays, which `build` gives if it has not been compiled yet."""
         return self._entry(key, lambda _: build())(*args)
@@ -85,7 +88,9 @@ class Executables:
         first = requests[0]
         try:
             batch = stacked(requests, size)
-            entry = self._entry((first.key, batch.form), lambda packings: batched(first.build(), batch.form, packings))
+            entry = self._entry(
+                (first.key, batch.form), lambda packings: batched(first.build(), batch.form, packings)
+            )
             vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
         except Exception as error:
             return [Failed(error)] * len(requests)
@@ -121,7 +126,10 @@ def _compiler_options() -> dict[str, bool | int]:
     On CPUs, fusion emitters take up to three times as long to compile code that is no faster, and so, in part,
     do optimisations beyond the first level.
     """
-    wanted: dict[str, bool | int] = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+    wanted: dict[str, bool | int] = {
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_backend_optimization_level": 1,
+    }
     if jax.default_backend() != "cpu":
         return {}
     chosen = os.environ.get("XLA_FLAGS", "")  # by the user, who knows best

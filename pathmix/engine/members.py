@@ -88,7 +88,9 @@ def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any
         found = function(
             common,
             form.fixed.unpack([vector[number] for vector in fixed], own),
-            form.moving.unpack([vector[number] for vector in moving], [leaf[number] for leaf in large_moving]),
+            form.moving.unpack(
+                [vector[number] for vector in moving], [leaf[number] for leaf in large_moving]
+            ),
         )
         results[:] = [Packing.of(found)]
         return results[0].pack_traced(found)

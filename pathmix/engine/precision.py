@@ -1,13 +1,15 @@
-"""Scoped engine settings: float precision and BLAS threads. Nothing outlives the scope."""
+"""Scoped engine settings: float precision, BLAS threads, the cache. Nothing outlives the scope."""
 
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
 
+from pathmix.engine.cache import CacheOption, CompilationCache
 from pathmix.engine.undisturbed import undisturbed
 
 with undisturbed():
@@ -64,8 +66,25 @@ def _one_thread_each() -> Any:
 _blas_cap = _BlasCap()
 
 
+@dataclass(frozen=True)
+class Engine:
+    """How things are computed."""
+
+    precision: Precision = "float64"
+    cache: CacheOption = True  # what was compiled is kept: in the user's cache folder, in another, or not
+
+
+_compilation_cache = CompilationCache()
+
+
 @contextmanager
-def engine_scope(precision: Precision) -> Iterator[None]:
+def engine_scope(engine: Engine | Precision) -> Iterator[None]:
     """Precision, and one BLAS thread each: paths are trained in threads of their own."""
-    with precision_scope(precision), _blas_cap:
-        yield
+    engine = Engine(engine) if isinstance(engine, str) else engine
+    with precision_scope(engine.precision), _blas_cap:
+        taken = _compilation_cache.enter(engine.cache)
+        try:
+            yield
+        finally:
+            if taken:
+                _compilation_cache.leave()

@@ -1,9 +1,16 @@
-"""A progress bar for people who wait, and silence for everyone else."""
+"""A progress bar for people who wait, and lines in the log "pathmix" for whoever configures it."""
 
+import logging
+import math
 import sys
 import threading
+import time
 
 from tqdm import tqdm
+
+_logger = logging.getLogger("pathmix")
+_logger.addHandler(logging.NullHandler())  # silent, unless the user configures logging
+_LOG_SECONDS = 10.0
 
 
 class _Bar(tqdm):
@@ -27,6 +34,8 @@ class ProgressBar:
         )
         self._lock = threading.Lock()
         self._elbos: dict[str, float] = {}
+        self._total = self._done = 0
+        self._stage, self._logged, self._begun = "", -math.inf, time.monotonic()
 
     def __enter__(self) -> "ProgressBar":
         return self
@@ -36,10 +45,19 @@ class ProgressBar:
 
     def budget(self, iterations: int) -> None:
         self._bar.reset(total=iterations)
+        self._total, self._done, self._begun = iterations, 0, time.monotonic()
 
     def stage(self, text: str) -> None:
+        """What is being done now."""
         with self._lock:
             self._bar.set_description_str(text)
+        # Discovery says so with every path: a log wants to know now and then.
+        if text.partition(":")[0] != self._stage or time.monotonic() > self._logged + _LOG_SECONDS:
+            self._stage, self._logged = text.partition(":")[0], time.monotonic()
+            _logger.info("%s", text)
+
+    def done(self, timings: object) -> None:
+        _logger.info("done in %s", timings)
 
     def advance(self, iterations: int, label: str, elbo: float) -> None:
         """A path has done some iterations and is now at about this ELBO."""
@@ -51,3 +69,15 @@ class ProgressBar:
                 f" best: {short} ({self._measure} {self._elbos[best]:.4g})", refresh=False
             )
             self._bar.update(iterations)
+            self._done += iterations
+            if time.monotonic() > self._logged + _LOG_SECONDS and self._total:
+                self._log(best)
+
+    def _log(self, best: str) -> None:
+        self._logged = time.monotonic()
+        share = self._done / self._total
+        left = (time.monotonic() - self._begun) * (1 - share) / max(share, 1e-9)
+        _logger.info(
+            "%.0f%% of the budget, about %.0f s left; best so far: %s (%s %.4g)",
+            100 * share, left, best, self._measure, self._elbos[best],
+        )  # fmt: skip

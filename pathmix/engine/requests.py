@@ -57,17 +57,20 @@ def together(tasks: Sequence[Asking[Result]]) -> Asking[list[Result]]:
             answers = iter((yield [request for _, requests in asked for request in requests]))
             for number, requests in asked:
                 mine = [next(answers) for _ in requests]
-                go_on(number, lambda task=tasks[number], mine=mine: _resumed(task, mine))
+                go_on(number, lambda task=tasks[number], mine=mine: task.send(mine))
     finally:
         for task in tasks:
             task.close()
     return [results[number] for number in range(len(tasks))]
 
 
-def _resumed(task: Asking[Any], answers: list[Any]) -> list[Request]:
-    """The next requests of a task, which gets its answers, or the error that took their place."""
-    error = next((answer.error for answer in answers if isinstance(answer, Failed)), None)
-    return task.send(answers) if error is None else task.throw(error)
+def asked(requests: list[Request]) -> Asking[list[Any]]:
+    """The answers to requests, or the error that took the place of one."""
+    answers = yield requests
+    for answer in answers:
+        if isinstance(answer, Failed):
+            raise answer.error
+    return answers
 
 
 def conducted(tasks: Sequence[Asking[Result]], answer: Answer) -> Generator[None, None, list[Result]]:

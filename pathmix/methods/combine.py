@@ -10,7 +10,8 @@ import numpy as np
 from pathmix.discovery import Discovered
 from pathmix.discovery.contenders import Contender, Work
 from pathmix.discovery.report import DiscoveryReport
-from pathmix.engine.precision import Precision
+from pathmix.engine.precision import Engine
+from pathmix.engine.timings import Timings
 from pathmix.posterior.components import Component
 from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
 from pathmix.posterior.notes import common_notes
@@ -100,8 +101,9 @@ def combine(
     own_notes: Sequence[str],
     *,
     log_d_min: float,
-    precision: Precision,
+    engine: Engine,
     interrupted: bool,
+    timings: Timings | None = None,
 ) -> Posterior:
     """The posterior, with a method's own notes first."""
     report = DiscoveryReport.of(found, log_d_min=log_d_min)
@@ -113,5 +115,6 @@ def combine(
         interrupted=interrupted,
         _program=program,
         _components=tuple(one.component for one in judged),
-        _precision=precision,
+        _engine=engine,
+        timings=timings,
     )

@@ -1,5 +1,6 @@
 """Checks of a method's options, made at construction: a run never fails halfway for a typing error."""
 
+import os
 from numbers import Integral
 from typing import Any, Literal
 
@@ -44,6 +45,9 @@ def check_options(options: Any) -> None:
         raise OptionError(f"boxes must be True or False, not {options.boxes!r}.")
     if options.threads is not None:
         check_positive_int("threads", options.threads)
+    check_positive_int("memory_limit", options.memory_limit)
+    if not isinstance(options.cache, (bool, str, os.PathLike)):
+        raise OptionError(f"cache must be True, False or a folder, not {options.cache!r}.")
 
 
 def check_method(options: Any) -> None:

@@ -12,11 +12,13 @@ import optax
 from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.discovery import Discovery, PriorDiscovery
 from pathmix.discovery.contenders import Contender, discovered
-from pathmix.engine.executables import Executables
+from pathmix.engine.cache import CacheOption
+from pathmix.engine.executables import MEMORY_LIMIT, Executables
 from pathmix.engine.noise import warm_up
-from pathmix.engine.precision import Precision, engine_scope
+from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
+from pathmix.engine.timings import Stopwatch
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import Guide, MeanField, StructuredGuide
@@ -68,6 +70,9 @@ class SDVI:
             paths with continuous branching are truncated by rejection, as in the paper.
         precision: "float64" or "float32".
         threads: how many paths are worked on at once; None for one per core.
+        memory_limit: bytes that one batch of paths of the same structure may take.
+        cache: whether what was compiled is kept for the next process: in the user's cache folder (or the one
+            that the environment variable PATHMIX_CACHE names), in a folder of yours, or not at all.
         progress: show a progress bar in terminals and notebooks.
 
     >>> import numpyro, numpyro.distributions as dist
@@ -96,6 +101,8 @@ class SDVI:
     boxes: bool = field(default=True, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
     threads: int | None = field(default=None, kw_only=True)
+    memory_limit: int = field(default=MEMORY_LIMIT, kw_only=True)
+    cache: CacheOption = field(default=True, kw_only=True)
     progress: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -104,12 +111,14 @@ class SDVI:
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
         check_surroundings("SDVI.run", (seed, args, kwargs))
+        engine = Engine(self.precision, self.cache)
         with (
-            engine_scope(self.precision),
+            engine_scope(engine),
             ProgressBar(wanted=self.progress) as progress,
             Threads(self.threads, self.precision) as executor,
+            Stopwatch().running() as watch,
         ):
-            root, executables = Seed.of(seed), Executables()
+            root, executables = Seed.of(seed), Executables(self.memory_limit)
             workshop = Workshop(executor, executables)
             program = bind(self.model, args, kwargs, self.discovery.limits)
 
@@ -120,49 +129,57 @@ class SDVI:
             def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> tuple[Target, PathFit]:
                 progress.stage(f"discovery: {number + 1} paths")
                 target = make_target(slp, read_region(slp, draws, boxes=self.boxes), draws)
-                fit = known.get(problem(target))
-                if fit is None:
-                    fit = known[problem(target)] = self._formulate(target, executables, root.child(1, number))
-                return as_twin(target, fit.target), fit
+                guide = self._guide_for(target) if target.dim else MeanField()
+                same = (problem(target), guide)
+                if same not in known:
+                    known[same] = self._formulate(target, guide, executables, root.child(1, number))
+                return as_twin(target, known[same].target), known[same]
 
-            found, contenders = discovered(self.discovery, program, root.child(0), begin)
+            with watch.stage("discovery"):
+                found, contenders = discovered(self.discovery, program, root.child(0), begin)
             # Twins are fitted once.
             fitting = list({contender.work: contender for contender in reversed(contenders)}.values())[::-1]
             fits = [one.work for one in fitting]
+            structures = len({fit.target.structure for fit in fits})
 
-            progress.stage("initialisation")
-            log_d_min = initialise(workshop, fitting)
+            progress.stage(f"initialisation: {len(fits)} problems of {structures} structures")
+            with watch.stage("initialisation"):
+                log_d_min = initialise(workshop, fitting)
             log_c = np.log(_SURROGATE_SHARE) + np.nan_to_num(log_d_min)
 
             schedule = Schedule(self.allocation, _as_starts(self.starts))
-            optimise(workshop, schedule, fitting, log_c, progress)
+            with watch.stage("training"):
+                optimise(workshop, schedule, fitting, log_c, progress)
             interrupted = executor.stopping.is_set()
             if interrupted and not any(fit.steps for fit in fits):
                 raise KeyboardInterrupt  # nothing to keep yet
 
             progress.stage("weights")
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
-            begun = [one for one in fitting if one.work.steps > 0 or not one.work.trainable or not interrupted]
-            workshop.to_the_end([one for one in begun if one.work.start is not None], lambda one: one.work.weigh())
+            begun = [one for one in fitting if one.work.steps or not one.work.trainable or not interrupted]
+            with watch.stage("evaluation"):
+                workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
             executables.clear()
             judged = judge(contenders, _outcome)
             notes = training_notes(fits, [one.fitted for one in judged], interrupted=interrupted)
+            timings = watch.timings(paths=len(contenders), problems=len(fits), structures=structures)
+            progress.done(timings)
             return combine(
                 program,
                 found,
                 judged,
                 notes,
                 log_d_min=log_d_min,
-                precision=self.precision,
+                engine=engine,
                 interrupted=interrupted,
+                timings=timings,
             )
 
-    def _formulate(self, target: Target, executables: Executables, seed: Seed) -> PathFit:
-        """A guide for a path, and the gradient estimator that its region allows."""
+    def _formulate(self, target: Target, guide: Guide, executables: Executables, seed: Seed) -> PathFit:
+        """A path with its guide, and the gradient estimator that its region allows."""
         estimator: GradientKind = "truncated" if target.region.kind == "general" else "reparam"
         if self.gradient != "auto":
             estimator = self.gradient
-        guide = self._guide_for(target) if target.dim else MeanField()
         adapts = self.gradient == "auto"
         options = TrainingOptions(
             self.optimizer, self.particles, self.elbo_samples, self.annealing, adapt_gradient=adapts

@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from pathmix.discovery.report import DiscoveryReport
-from pathmix.engine.precision import Precision, engine_scope
+from pathmix.engine.precision import Engine, engine_scope
+from pathmix.engine.timings import Timings
 from pathmix.errors import PathmixError, ValueLookupError
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.posterior.components import Component
@@ -36,7 +37,8 @@ class Posterior:
     interrupted: bool  # by Ctrl-C: then it is what was reached until then
     _program: Program
     _components: tuple[Component, ...]
-    _precision: Precision
+    _engine: Engine
+    timings: Timings | None = None  # where the time went; None for methods that do not tell
     _fresh_plates: bool = False  # see `with_fresh_plates`
 
     @cached_property
@@ -84,7 +86,7 @@ class Posterior:
         """Draws from the mixture: latent and deterministic sites, masked where a path lacks one."""
         runs_program = any(component.inert for component in self._components)
         check_surroundings("posterior.sample", (seed, count), runs_program=runs_program)
-        with engine_scope(self._precision):
+        with engine_scope(self._engine):
             path, pieces = self._sample(Seed.of(seed), count)
             return merge(pieces, path)
 
@@ -96,7 +98,7 @@ class Posterior:
         `with_fresh_plates`.
         """
         check_surroundings("posterior.predict", (seed, args, kwargs))
-        with engine_scope(self._precision):
+        with engine_scope(self._engine):
             root = Seed.of(seed)
             path, pieces = self._sample(root.child(0), count)
             program = self._program.with_arguments(args, kwargs)
@@ -133,7 +135,7 @@ class Posterior:
         Its mean is the expected log predictive density; `logmeanexp` of it the log predictive density.
         """
         check_surroundings("posterior.log_likelihood", (seed, args, kwargs))
-        with engine_scope(self._precision):
+        with engine_scope(self._engine):
             path, pieces = self._sample(Seed.of(seed), count)
             program = self._program.with_arguments(args, kwargs)
             found = np.zeros(count)
@@ -149,7 +151,7 @@ class Posterior:
         """
         check_surroundings("posterior.log_prob", dict(values))
         given = {name: as_numbers(name, value) for name, value in values.items()}
-        with engine_scope(self._precision):
+        with engine_scope(self._engine):
             path = path_at(self._program, given)
             known = {part.slp.recorded: position for position, part in enumerate(self._components)}
             if path is None or path not in known:
@@ -172,7 +174,7 @@ class Posterior:
         return -np.inf if np.isnan(local) else float(np.log(weight) + local)
 
     def _joint_draw(self, seed: int | jax.Array) -> JointDraw:
-        with engine_scope(self._precision):
+        with engine_scope(self._engine):
             (position,), ((_, drawn),) = self._sample(Seed.of(seed), 1)
             values = {name: drawn[name][0] for name in self.paths[position].addresses}
             density = self._log_prob_on(position, values)

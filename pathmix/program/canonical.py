@@ -118,7 +118,10 @@ def _evaluate(graph: Graph, folded: Sequence[Operation], wanted: Sequence[Value]
         return
     part = list(needed(folded, wanted))[::-1]
     given = dict.fromkeys(
-        value for operation in part for value in operation.operands if value.maker is None and not value.is_literal
+        value
+        for operation in part
+        for value in operation.operands
+        if value.maker is None and not value.is_literal
     )
     jaxpr = as_jaxpr(graph.jaxpr, list(given), part, wanted)
     results = evaluate(jaxpr, (), *(value.constant for value in given))
@@ -139,26 +142,42 @@ def _merged(terms: Sequence[Value]) -> list[Value]:
 def _colours(
     done: Sequence[Operation], outputs: Sequence[Value], kinds: dict[Value, str]
 ) -> dict[Value, bytes]:
-    """What is computed at each value; inputs of one kind are told apart by their use, as far as that goes."""
+    """What is computed at each value, of inputs that are told apart by their use, as far as that goes, and then
+    by the numbers that they are used with."""
     identities = {operation: operation_identity(operation.eqn) for operation in done}
     inputs = {value: _digest(type_identity(value.aval), kind) for value, kind in kinds.items()}
-    colours = _upward(done, inputs, identities)
+    classes = 0
     for _ in range(_ROUNDS):
+        if classes == len(set(inputs.values())) or len(set(inputs.values())) == len(inputs):
+            break
         classes = len(set(inputs.values()))
-        if classes == len(inputs):
-            break
-        uses = _downward(done, outputs, colours, identities)
+        uses = _downward(done, outputs, _upward(done, inputs, identities), identities)
         inputs = {value: _digest(colour, uses.get(value, b"")) for value, colour in inputs.items()}
-        if len(set(inputs.values())) == classes:
-            break
-        colours = _upward(done, inputs, identities)
-    return colours
+    contents = _contents(done, outputs, inputs)
+    ranked = sorted(inputs, key=lambda value: (inputs[value], contents.get(value, b""), value.input))
+    return _upward(done, {value: _digest(str(rank)) for rank, value in enumerate(ranked)}, identities)
+
+
+def _contents(
+    done: Sequence[Operation], outputs: Sequence[Value], inputs: dict[Value, bytes]
+) -> dict[Value, bytes]:
+    """What tells inputs of one colour apart: the numbers that they are used with."""
+    if len(set(inputs.values())) == len(inputs):
+        return {}
+    identities = {operation: operation.name for operation in done}
+    constants = {
+        value: _digest(np.asarray(value.constant).tobytes())
+        for operation in done
+        for value in operation.operands
+        if value.constant is not None
+    }
+    return _downward(done, outputs, _upward(done, constants | inputs, identities), identities)
 
 
 def _upward(
-    done: Sequence[Operation], inputs: dict[Value, bytes], identities: dict[Operation, str]
+    done: Sequence[Operation], given: dict[Value, bytes], identities: dict[Operation, str]
 ) -> dict[Value, bytes]:
-    colours = dict(inputs)
+    colours = dict(given)
     for operation in done:
         below = [_colour(colours, value) for value in operation.operands]
         if operation.name in _COMMUTATIVE:
@@ -196,7 +215,9 @@ class _Visited(NamedTuple):
 
 
 def _visited(
-    done: Sequence[Operation], outputs: Sequence[Value], colours: dict[Value, bytes]
+    done: Sequence[Operation],
+    outputs: Sequence[Value],
+    colours: dict[Value, bytes],
 ) -> _Visited:
     """Operations in an order that follows the outputs, operands that may change places ordered by colour."""
     place = {value: number for number, operation in enumerate(done) for value in operation.results}
@@ -204,7 +225,7 @@ def _visited(
 
     def key(value: Value) -> Any:
         # Known operands last; what cannot be told apart stays in its order.
-        return (value.constant is not None, _colour(colours, value), place.get(value, value.input or 0))
+        return value.constant is not None, _colour(colours, value), place.get(value, 0)
 
     for operation in done:
         if operation.name in _COMMUTATIVE:

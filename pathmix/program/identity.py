@@ -41,7 +41,7 @@ def operation_identity(eqn: JaxprEqn) -> str:
 
 def type_identity(aval: Any) -> str:
     """Of an array: its kind, and its shape."""
-    return _of_type(aval)[0]
+    return _type(aval)
 
 
 def tree_identity(tree: Any) -> str:
@@ -58,7 +58,7 @@ def _of_parameters(eqn: JaxprEqn, *, rules: bool = True) -> Parts:
     if not rules:
         return _of(function, rules=False)
     if function not in _differentiated:
-        derivative = _of_jaxpr(with_derivative(eqn), rules=False)
+        derivative = _of(with_derivative(eqn), rules=False)
         _differentiated[function] = [*_of(function, rules=False), *derivative]
     return _differentiated[function]
 
@@ -103,8 +103,12 @@ def _of_jaxpr(jaxpr: Jaxpr, *, rules: bool = True) -> Parts:
 
 
 def _of_type(aval: Any) -> Parts:
+    return [_type(aval)]
+
+
+def _type(aval: Any) -> str:
     weak = getattr(aval, "weak_type", False)
-    return [f"{type(aval).__name__} {getattr(aval, 'dtype', '')} {getattr(aval, 'shape', '')} {weak}"]
+    return f"{type(aval).__name__} {getattr(aval, 'dtype', '')} {getattr(aval, 'shape', '')} {weak}"
 
 
 def _of(value: Any, *, rules: bool = True) -> Parts:
@@ -127,7 +131,9 @@ def _of(value: Any, *, rules: bool = True) -> Parts:
     if isinstance(value, (set, frozenset)):
         return [f"{kind} {len(value)}", *sorted(str(_of(item, rules=rules)) for item in value)]
     if isinstance(value, Mapping):
-        items = sorted(((str(_of(key)), _of(item, rules=rules)) for key, item in value.items()), key=lambda pair: pair[0])
+        items = sorted(
+            ((str(_of(key)), _of(item, rules=rules)) for key, item in value.items()), key=lambda pair: pair[0]
+        )
         return [f"{kind} {len(items)}", *(part for key, item in items for part in (key, *item))]
     if isinstance(value, np.dtype):
         return [kind, value.str]

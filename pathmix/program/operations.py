@@ -107,4 +107,8 @@ def _number(atom: Literal) -> Value:
     is_float = np.issubdtype(np.dtype(getattr(atom.aval, "dtype")), np.inexact)
     number = literal(atom)
     # Paths often differ only in numbers: those become arguments.
-    return Value(atom.aval, constant=np.asarray(number, getattr(atom.aval, "dtype")) if is_float else number, is_literal=not is_float)
+    return Value(
+        atom.aval,
+        constant=np.asarray(number, getattr(atom.aval, "dtype")) if is_float else number,
+        is_literal=not is_float,
+    )

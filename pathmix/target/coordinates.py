@@ -215,9 +215,7 @@ def _after_what_they_need(supports: dict[int, Graph | None]) -> list[int]:
 
 def _inert_in(sites: Sequence[Site], segment: Segment, inert: Inert) -> np.ndarray:
     """Which elements of a segment are inert; of an event, all or none are."""
-    elements = [
-        inert.get(sites[i].name, np.zeros(sites[i].shape, bool)).astype(bool) for i in segment.sites
-    ]
+    elements = [inert.get(sites[i].name, np.zeros(sites[i].shape, bool)).astype(bool) for i in segment.sites]
     if segment.elementwise:
         return np.concatenate([e.ravel() for e in elements])
     (site,) = elements

@@ -50,9 +50,7 @@ def _largest(columns: jax.Array) -> jax.Array:
     return 2 * places + (jnp.take_along_axis(columns, places, axis=-2) < 0)
 
 
-def evaluate_marked(
-    graph: Graph, consts: Sequence[Any], values: Sequence[Any]
-) -> tuple[list[Any], Marks]:
+def evaluate_marked(graph: Graph, consts: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any], Marks]:
     """The outputs of a graph at the values of its free sites, and the marks of its switches."""
     sites = [frozenset([i]) for i in range(len(values))]
     return _evaluate(graph.jaxpr, [], [*consts, *values], [*[NOTHING] * len(consts), *sites])

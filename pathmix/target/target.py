@@ -179,7 +179,9 @@ class Target:
         count = len(outcome.inside)
         free = {site.name: np.asarray(v) for site, v in zip(self.sites, outcome.free, strict=True)}
         found = {
-            site.name: np.repeat(site.pinned[None], count, axis=0) if site.pinned is not None else free[site.name]
+            site.name: np.repeat(site.pinned[None], count, axis=0)
+            if site.pinned is not None
+            else free[site.name]
             for site in self.slp.sites
         }
         for (name, _), value in zip(self.slp.deterministics, outcome.deterministics, strict=True):

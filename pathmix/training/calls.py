@@ -10,7 +10,7 @@ import numpy as np
 import optax
 
 from pathmix.engine.noise import noise_size, normals
-from pathmix.engine.requests import Asking, Request
+from pathmix.engine.requests import Asking, Request, asked
 from pathmix.guides.base import Guide, Params
 from pathmix.program.seeds import Seed
 from pathmix.target.target import CALL_BYTES, Target
@@ -67,7 +67,7 @@ class Calls:
     ) -> Asking[tuple[TrainingState, Progress]]:
         """The state after `count` more steps."""
         stretch = Stretch(state, normals(seed, self.noise), indices, powers, count, float(log_c))
-        (answer,) = yield [self._loop(TRAINING, stretch)]
+        (answer,) = yield from asked([self._loop(TRAINING, stretch)])
         return answer
 
     def drawn(self, state: TrainingState, seed: Seed, count: int) -> Asking[Seen]:
@@ -95,7 +95,7 @@ class Calls:
             Request(("marked", self.target.structure), build, self.target.arguments, rows)
             for rows in _filled_up(vectors, _MARKED_ROWS)
         ]
-        answers = yield requests
+        answers = yield from asked(requests)
         return Marked(*(np.concatenate(column)[: len(vectors)] for column in zip(*answers, strict=True)))
 
     def sampled(self, params: Params, seed: Seed, count: int) -> Asking[np.ndarray]:
@@ -104,17 +104,15 @@ class Calls:
         size = noise_size(count * self.guide.noise_size(dim))
         build = partial(make_sample, self.guide, dim, count)
         key = ("sample", self.guide, dim, count, size)
-        (draws,) = yield [Request(key, build, (), (params, normals(seed, size)))]
+        (draws,) = yield from asked([Request(key, build, (), (params, normals(seed, size)))])
         return draws
 
-    def _seen(
-        self, mode: Mode, state: TrainingState, noises: Sequence[Any], count: int
-    ) -> Asking[Seen]:
+    def _seen(self, mode: Mode, state: TrainingState, noises: Sequence[Any], count: int) -> Asking[Seen]:
         per_call, requests = self.steps * self.particles, []
         for block, noise in enumerate(noises):
             steps = -(-min(count - block * per_call, per_call) // self.particles)
             requests.append(self._loop(mode, Stretch(state, noise, (), np.ones(self.steps), steps, 0.0)))
-        answers = yield requests
+        answers = yield from asked(requests)
         seen = [progress.seen for _, progress in answers]
         return jax.tree.map(lambda *parts: np.concatenate([part.ravel() for part in parts])[:count], *seen)
 

@@ -39,7 +39,9 @@ class Seen(NamedTuple):
 
 class Estimate(NamedTuple):
     elbo: jax.Array  # over the usable particles
-    gradient: Callable[[], tuple[Params, jax.Array]]  # with how many particles it is of; computed if asked for
+    gradient: Callable[
+        [], tuple[Params, jax.Array]
+    ]  # with how many particles it is of; computed if asked for
     seen: Seen
 
 

@@ -189,9 +189,7 @@ class PathFit:
             return found.astype(jnp.zeros(0).dtype)
         key = ("unconstrain", self.target.structure)
         make = partial(make_unconstrain, self.target)
-        return in_batches(
-            lambda rows: self.executables.call(key, make, rows, arguments), columns, _DRAW_ROWS
-        )
+        return in_batches(lambda rows: self.executables.call(key, make, rows, arguments), columns, _DRAW_ROWS)
 
     def densities(self, vectors: np.ndarray) -> Asking[Seen]:
         """log gamma and what belongs to it, at some vectors."""
@@ -239,8 +237,8 @@ class PathFit:
                 count,
                 log_c,
             )
-            elbos = progress.history[:count]
-            start.history.append(elbos.copy())
+            elbos = np.array(progress.history[:count])
+            start.history.append(elbos)
             start.steps += count
             self.unusable += int(progress.unusable)
             self.steps += count
@@ -298,4 +296,4 @@ class PathFit:
 
 def _log_ratios(seen: Seen) -> np.ndarray:
     """log gamma - log q~, of draws of a guide."""
-    return seen.log_joint + seen.log_det - seen.log_q
+    return np.asarray(seen.log_joint + seen.log_det - seen.log_q)

@@ -50,7 +50,9 @@ class Workshop:
         self.executor.map(list, self._cohorts(fittings, task))
 
     def _cohorts(self, fittings: Sequence[Fitting], task: Task) -> list[Iterator[object]]:
-        groups = cohorts(fittings, lambda one: (one.work.target.structure, one.work.guide), self.executor.count)
+        groups = cohorts(
+            fittings, lambda one: (one.work.target.structure, one.work.guide), self.executor.count
+        )
         answer = self.executables.answer
         return [conducted([guarded_asking(one.work, task(one)) for one in group], answer) for group in groups]
 

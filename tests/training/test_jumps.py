@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import optax
 import pyro
 import pyro.distributions as pyro_dist
-import optax
 import pytest
 import torch
 from scipy import stats
@@ -201,9 +201,7 @@ def test_marks_of_nested_functions_leave_values_alone():
     points = jnp.linspace(0.01, 0.99, 23)
     for name, level in {**STEPS, **HARMLESS}.items():
         graph = Graph.of(jax.make_jaxpr(lambda t, level=level: [level(t)])(points[0]))
-        marked = jax.jit(
-            jax.vmap(lambda t, graph=graph: evaluate_marked(graph, graph.consts, [t])[0][0])
-        )
+        marked = jax.jit(jax.vmap(lambda t, graph=graph: evaluate_marked(graph, graph.consts, [t])[0][0]))
         np.testing.assert_allclose(marked(points), jax.jit(jax.vmap(level))(points), rtol=1e-12, err_msg=name)
 
 
@@ -350,19 +348,19 @@ def test_mixed_gradients_are_unbiased_where_the_density_jumps(guide, part):
             ).gradient()[0]
         )
     )(noise)
-    rows = np.concatenate(
-        [np.reshape(leaf, (len(noise), -1)) for leaf in jax.tree.leaves(found)], axis=1
-    )
+    rows = np.concatenate([np.reshape(leaf, (len(noise), -1)) for leaf in jax.tree.leaves(found)], axis=1)
     error = rows.std(axis=0) / np.sqrt(len(rows))
     # At most eight components at 4.5 standard errors: false failures below 1e-4. Quadrature of a
     # jump on a grid is good to half a cell.
     assert np.all(np.abs(rows.mean(axis=0) - truth) < 4.5 * error + 0.01)
     blind = jax.vmap(
-        lambda n: Gradient("reparam").estimate(
-            guide, lambda u, _: jumping_target(u), jnp.array(-30.0), params, n
+        lambda n: (
+            Gradient("reparam")
+            .estimate(guide, lambda u, _: jumping_target(u), jnp.array(-30.0), params, n)
+            .gradient()[0]
         )
     )(noise[:2_000])
-    means = [np.mean(np.asarray(leaf), axis=0).ravel() for leaf in jax.tree.leaves(blind.gradient)]
+    means = [np.mean(np.asarray(leaf), axis=0).ravel() for leaf in jax.tree.leaves(blind)]
     assert np.max(np.abs(np.concatenate(means) - truth)) > 0.2
 
 

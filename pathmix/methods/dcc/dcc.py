@@ -14,7 +14,7 @@ from pathmix.discovery.contenders import Contender, discovered
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded
 from pathmix.engine.noise import warm_up
-from pathmix.engine.precision import Precision, engine_scope
+from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
 from pathmix.errors import OptionError
@@ -117,7 +117,7 @@ class DCC:
                 judged,
                 _notes(judged, interrupted=interrupted),
                 log_d_min=math.nan,  # DCC has no use for the smallest density
-                precision=self.precision,
+                engine=Engine(self.precision),
                 interrupted=interrupted,
             )
 

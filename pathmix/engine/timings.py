@@ -1,0 +1,121 @@
+"""Where the time of a run went."""
+
+import resource
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import jax.monitoring
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds of the stages of a run, and what was compiled on the way.
+
+    Tracing and compiling happen within the other stages, in several threads: their seconds are summed over
+    threads, and may be more than what passed on the clock.
+    """
+
+    discovery: float
+    initialisation: float
+    training: float
+    evaluation: float
+    total: float
+    tracing: float
+    compiling: float
+    paths: int
+    structures: int  # different ones among the problems that were fitted
+    problems: int  # that were fitted: paths that are the same problem count once
+    executables: int  # compiled or loaded from the cache, whatever for
+    from_cache: int  # of these
+    peak_memory: int  # bytes, of the process up to now
+
+    def __str__(self) -> str:
+        return (
+            f"{self.total:.1f} s: discovery {self.discovery:.1f}, initialisation {self.initialisation:.1f}, training "
+            f"{self.training:.1f}, evaluation {self.evaluation:.1f} s (tracing {self.tracing:.1f}, compiling "
+            f"{self.compiling:.1f} s in all threads); {self.paths} paths, {self.problems} problems, "
+            f"{self.structures} structures, {self.executables} executables ({self.from_cache} from the cache); "
+            f"peak memory {self.peak_memory / 2**20:.0f} MB"
+        )
+
+
+class Stopwatch:
+    """Seconds by stage, and JAX's own account of tracing and compiling, as far as it is ours."""
+
+    def __init__(self) -> None:
+        self._seconds = defaultdict[str, float](float)
+        self._begun = time.perf_counter()
+        self._lock = threading.Lock()
+        self._compiled = defaultdict[str, float](float)
+
+    @contextmanager
+    def running(self) -> Iterator["Stopwatch"]:
+        """Listen to JAX. Runs at the same time in other threads are counted too: JAX does not tell them apart."""
+        with _listening:
+            _active.append(self)
+        try:
+            yield self
+        finally:
+            with _listening:
+                _active.remove(self)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] += time.perf_counter() - begun
+
+    def heard(self, event: str, seconds: float) -> None:
+        with self._lock:
+            self._compiled[event] += seconds
+
+    def timings(self, *, paths: int, problems: int, structures: int) -> Timings:
+        seen = self._compiled
+        return Timings(
+            discovery=self._seconds["discovery"],
+            initialisation=self._seconds["initialisation"],
+            training=self._seconds["training"],
+            evaluation=self._seconds["evaluation"],
+            total=time.perf_counter() - self._begun,
+            tracing=seen["/jax/core/compile/jaxpr_trace_duration"]
+            + seen["/jax/core/compile/jaxpr_to_mlir_module_duration"],
+            compiling=seen["/jax/core/compile/backend_compile_duration"],
+            paths=paths,
+            structures=structures,
+            problems=problems,
+            executables=int(seen[f"{_COMPILED} times"]),
+            from_cache=int(seen["/jax/compilation_cache/cache_hits"]),
+            peak_memory=_peak_memory(),
+        )
+
+
+_COMPILED = "/jax/core/compile/backend_compile_duration"
+_active: list[Stopwatch] = []
+_listening = threading.Lock()
+
+
+def _on_duration(event: str, duration_secs: float, **_: object) -> None:
+    for watch in _active:
+        watch.heard(event, duration_secs)
+        watch.heard(f"{event} times", 1)
+
+
+def _on_event(event: str, **_: object) -> None:
+    for watch in _active:
+        watch.heard(event, 1)
+
+
+jax.monitoring.register_event_duration_secs_listener(_on_duration)
+jax.monitoring.register_event_listener(_on_event)
+
+
+def _peak_memory() -> int:
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024
