@@ -123,8 +123,8 @@ class Executables:
 def _compiler_options() -> dict[str, bool | int]:
     """Those that this version of XLA knows, on this kind of device.
 
-    On CPUs, fusion emitters take up to three times as long to compile code that is no faster, and so, in part,
-    do optimisations beyond the first level.
+    On CPUs, fusion emitters take up to three times as long to compile code that is no faster; so, in part, do
+    optimisations beyond the first level.
     """
     wanted: dict[str, bool | int] = {
         "xla_cpu_use_fusion_emitters": False,

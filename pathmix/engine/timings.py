@@ -36,11 +36,11 @@ class Timings:
 
     def __str__(self) -> str:
         return (
-            f"{self.total:.1f} s: discovery {self.discovery:.1f}, initialisation {self.initialisation:.1f}, training "
-            f"{self.training:.1f}, evaluation {self.evaluation:.1f} s (tracing {self.tracing:.1f}, compiling "
-            f"{self.compiling:.1f} s in all threads); {self.paths} paths, {self.problems} problems, "
-            f"{self.structures} structures, {self.executables} executables ({self.from_cache} from the cache); "
-            f"peak memory {self.peak_memory / 2**20:.0f} MB"
+            f"{self.total:.1f} s: discovery {self.discovery:.1f}, initialisation {self.initialisation:.1f}, "
+            f"training {self.training:.1f}, evaluation {self.evaluation:.1f} s (tracing {self.tracing:.1f}, "
+            f"compiling {self.compiling:.1f} s in all threads); {self.paths} paths, {self.problems} problems, "
+            f"{self.structures} structures, {self.executables} executables ({self.from_cache} from the "
+            f"cache); peak memory {self.peak_memory / 2**20:.0f} MB"
         )
 
 
@@ -55,7 +55,7 @@ class Stopwatch:
 
     @contextmanager
     def running(self) -> Iterator["Stopwatch"]:
-        """Listen to JAX. Runs at the same time in other threads are counted too: JAX does not tell them apart."""
+        """Listen to JAX, which does not tell runs in several threads apart: each counts all."""
         with _listening:
             _active.append(self)
         try:

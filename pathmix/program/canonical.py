@@ -142,8 +142,10 @@ def _merged(terms: Sequence[Value]) -> list[Value]:
 def _colours(
     done: Sequence[Operation], outputs: Sequence[Value], kinds: dict[Value, str]
 ) -> dict[Value, bytes]:
-    """What is computed at each value, of inputs that are told apart by their use, as far as that goes, and then
-    by the numbers that they are used with."""
+    """What is computed at each value.
+
+    Inputs are told apart by their use, as far as that goes, and then by the numbers that they are used with.
+    """
     identities = {operation: operation_identity(operation.eqn) for operation in done}
     inputs = {value: _digest(type_identity(value.aval), kind) for value, kind in kinds.items()}
     classes = 0

@@ -86,7 +86,7 @@ class Target:
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """The free sites in canonical order: the numbers of sites in graphs and coordinates are places here."""
+        """The free sites in canonical order: graphs and coordinates number them so."""
         return self.coordinates.sites
 
     @cached_property

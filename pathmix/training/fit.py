@@ -1,6 +1,6 @@
 """One path under training: its target, guide, optimiser state, and how it fares.
 
-What it needs computed it asks for (`engine/requests.py`), so that paths of one structure are computed together.
+What it needs computed it asks for (`engine/requests.py`): paths of one structure are computed together.
 """
 
 import math
