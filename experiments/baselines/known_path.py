@@ -65,13 +65,15 @@ class KnownPath:
         graphs, live = self.target.graphs, len(self.target.region.live)
 
         def one(row: Any, arguments: Any) -> Any:
-            log_prior, log_likelihood, *conditions = graphs.density(arguments.density, row)
-            others = [jnp.asarray(value) for value in graphs.sites(arguments.sites, row)[live:]]
+            given, consts = arguments
+            log_prior, log_likelihood, *conditions = graphs.density(given.density, row)
+            others = [jnp.asarray(value) for value in self.target.site_graph(consts, row)[live:]]
             return log_prior + log_likelihood, jnp.all(jnp.array([True, *conditions])), others
 
         columns = tuple(self.target.columns(values))
-        key = ("evaluate", self.target.sites_structure)
-        log_joint, inside, others = self._rows(key, one, columns, count, self.target.arguments)
+        key = ("evaluate", self.target.site_structure)
+        arguments = (self.target.arguments, self.target.site_graph.consts)
+        log_joint, inside, others = self._rows(key, one, columns, count, arguments)
         names = [name for name, _ in self.slp.deterministics]
         return Evaluated(log_joint, inside, dict(zip(names, others, strict=True)))
 

@@ -38,9 +38,9 @@ class Timings:
         return (
             f"{self.total:.1f} s: discovery {self.discovery:.1f}, initialisation {self.initialisation:.1f}, "
             f"training {self.training:.1f}, evaluation {self.evaluation:.1f} s (tracing {self.tracing:.1f}, "
-            f"compiling {self.compiling:.1f} s in all threads); {self.paths} paths, {self.problems} problems, "
-            f"{self.structures} structures, {self.executables} executables ({self.from_cache} from the "
-            f"cache); peak memory {self.peak_memory / 2**20:.0f} MB"
+            f"compiling {self.compiling:.1f} s in all threads); {self.paths} paths, {self.problems} "
+            f"problems, {self.structures} structures, {self.executables} executables ({self.from_cache} "
+            f"from the cache); peak memory {self.peak_memory / 2**20:.0f} MB"
         )
 
 

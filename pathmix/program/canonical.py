@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from pathmix.doors.jax import evaluate
 from pathmix.program.graph import Graph
 from pathmix.program.identity import operation_identity, type_identity
-from pathmix.program.operations import Operation, Value, as_jaxpr, needed, operations
+from pathmix.program.known import evaluate_known
+from pathmix.program.operations import Operation, Value, as_jaxpr, operations
 
 _COMMUTATIVE = ("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 _EXPANDING = ("broadcast_in_dim", "iota")  # cheaper to do again than to keep
@@ -48,7 +48,8 @@ def canonical(
     done, terms = _summed(live, outputs)
     edge = [value for operation in done for value in operation.operands]
     edge += [value for pieces in terms.values() for value in pieces] + outputs
-    _evaluate(graph, folded, [value for value in edge if value.constant is None and value.input is None])
+    made = {value for operation in folded for value in operation.results}
+    evaluate_known(graph.jaxpr, folded, [value for value in dict.fromkeys(edge) if value in made])
     for operation in done:
         if operation in terms:
             operation.operands = _merged(terms[operation])
@@ -108,25 +109,6 @@ def _summed(
                 else:
                     terms[operation].append(value)
     return [o for o in live if o not in absorbed], terms
-
-
-def _evaluate(graph: Graph, folded: Sequence[Operation], wanted: Sequence[Value]) -> None:
-    """Give values that depend on nothing unknown their constants."""
-    made = {value: None for operation in folded for value in operation.results}
-    wanted = [value for value in dict.fromkeys(wanted) if value in made]
-    if not wanted:
-        return
-    part = list(needed(folded, wanted))[::-1]
-    given = dict.fromkeys(
-        value
-        for operation in part
-        for value in operation.operands
-        if value.maker is None and not value.is_literal
-    )
-    jaxpr = as_jaxpr(graph.jaxpr, list(given), part, wanted)
-    results = evaluate(jaxpr, (), *(value.constant for value in given))
-    for value, result in zip(wanted, results, strict=True):
-        value.constant, value.maker = result, None
 
 
 def _merged(terms: Sequence[Value]) -> list[Value]:

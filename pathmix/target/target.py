@@ -32,7 +32,6 @@ class Arguments(NamedTuple):
     density: tuple[jax.Array, ...]
     minibatch: tuple[jax.Array, ...]
     conditions: tuple[jax.Array, ...]
-    sites: tuple[jax.Array, ...]
     map: MapArguments
 
 
@@ -45,7 +44,6 @@ class Graphs(NamedTuple):
     density: Graph  # log-prior, log-likelihood, live conditions
     minibatch: Graph | None  # log-prior and log-likelihood on a minibatch
     conditions: Graph | None  # live conditions, for minibatches
-    sites: Graph  # live conditions, deterministic sites
 
 
 class Density(NamedTuple):
@@ -79,6 +77,7 @@ class Target:
     arguments: Arguments
     inert: Inert  # elements that the vector leaves out
     inert_draws: SiteRows  # of the sites that have some, from the prior
+    order: tuple[int, ...]  # the free sites among all, in canonical order
 
     @property
     def dim(self) -> int:
@@ -93,18 +92,25 @@ class Target:
     def structure(self) -> tuple[Any, ...]:
         """Equal for targets that can run the same compiled code."""
         return (
-            tuple(None if graph is None else graph.structure for graph in self.graphs[:-1]),
+            tuple(None if graph is None else graph.structure for graph in self.graphs),
             len(self.region.live),
             tuple(segment.structure for segment in self.coordinates.segments),
             self.coordinates.kept,
             tuple((site.shape, str(site.dtype)) for site in self.sites),
-            jax.tree.structure(self.arguments._replace(sites=())),
+            jax.tree.structure(self.arguments),
         )
 
     @cached_property
-    def sites_structure(self) -> tuple[Any, ...]:
+    def site_graph(self) -> Graph:
+        """Computes live conditions and deterministic sites; of use only for draws."""
+        live = [self.slp.FIRST_CONDITION + index for index in self.region.live]
+        slots = [*live, *(slot for _, slot in self.slp.deterministics)]
+        return _part(self.slp, slots, self.order)
+
+    @cached_property
+    def site_structure(self) -> tuple[Any, ...]:
         """Equal for targets that can also run the same compiled code for their deterministic sites."""
-        return (*self.structure, self.graphs.sites.structure)
+        return (*self.structure, self.site_graph.structure)
 
     def rows_at_once(self, count: int) -> int:
         """Of how many rows one compiled call computes densities side by side."""
@@ -167,10 +173,10 @@ class Target:
         log_prior, log_likelihood, *_ = self.graphs.density(arguments.density, values)
         return log_prior + log_likelihood
 
-    def outcome(self, u: jax.Array, arguments: Arguments) -> Outcome:
-        """The sites at a vector, and whether it is inside the region."""
+    def outcome(self, u: jax.Array, arguments: Arguments, consts: tuple[jax.Array, ...]) -> Outcome:
+        """The sites at a vector, and whether it is inside; `consts` are those of the site graph."""
         values, _ = self.coordinates.constrain(u, arguments.map)
-        outputs = [jnp.asarray(output) for output in self.graphs.sites(arguments.sites, values)]
+        outputs = [jnp.asarray(output) for output in self.site_graph(consts, values)]
         live = len(self.region.live)
         return Outcome(values, outputs[live:], _all(outputs[:live]))
 
@@ -196,9 +202,6 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
     pinned = [site.pinned for site in slp.sites]
     density, order = canonical(slp.graph.outputs(wanted), pinned, kinds(slp, region))
 
-    def part(outputs: Sequence[int]) -> Graph:
-        return canonical(slp.graph.outputs(outputs), pinned, order=order).graph
-
     minibatch = None
     if slp.minibatch is not None:
         plates = range(len(pinned), len(pinned) + len(slp.plates))
@@ -207,8 +210,7 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
     graphs = Graphs(
         density=density,
         minibatch=minibatch,
-        conditions=None if minibatch is None else part(live),
-        sites=part([*live, *(slot for _, slot in slp.deterministics)]),
+        conditions=None if minibatch is None else _part(slp, live, order),
     )
     inert = inert_elements(slp, draws)
     coordinates, map_arguments = make_coordinates(slp, region, draws, inert, order)
@@ -216,11 +218,15 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
         density=graphs.density.consts,
         minibatch=() if graphs.minibatch is None else graphs.minibatch.consts,
         conditions=() if graphs.conditions is None else graphs.conditions.consts,
-        sites=graphs.sites.consts,
         map=map_arguments,
     )
     inert_draws = {name: draws[name] for name in inert}
-    return Target(slp, region, coordinates, graphs, arguments, inert, inert_draws)
+    return Target(slp, region, coordinates, graphs, arguments, inert, inert_draws, order)
+
+
+def _part(slp: StraightLineProgram, outputs: Sequence[int], order: Sequence[int]) -> Graph:
+    """The graph of some outputs, of the free sites in an order."""
+    return canonical(slp.graph.outputs(outputs), [site.pinned for site in slp.sites], order=order).graph
 
 
 def _all(conditions: Sequence[jax.Array]) -> jax.Array:

@@ -124,7 +124,7 @@ class Calls:
         return Request(
             ("loop", self.target.structure, self.guide, *shape),
             build,
-            self.target.arguments._replace(sites=()),
+            self.target.arguments,
             stretch,
             common=mode,
             footprint=8 * self.noise + 2 * self.particles * self.target.graphs.density.volume,

@@ -43,15 +43,15 @@ def make_sample(guide: Guide, dim: int, size: int) -> MemberFunction:
 
 
 def make_draw(target: Target, guide: Guide, size: int, *, weighed: bool) -> Compilable:
-    """(params, noise, arguments) -> what draws stand for, and which are inside the region.
+    """(params, noise, arguments, consts) -> what draws stand for, and which are inside the region.
 
     Those of zero density are not, if they are `weighed`.
     """
 
-    def draw(params: Any, noise: jax.Array, arguments: Any) -> Outcome:
+    def draw(params: Any, noise: jax.Array, arguments: Any, consts: Any) -> Outcome:
         def one(row: jax.Array) -> Outcome:
             u = guide.sample(params, row)
-            outcome = target.outcome(u, arguments)
+            outcome = target.outcome(u, arguments, consts)
             if not weighed:
                 return outcome
             is_zero = target.density(u, arguments).log_joint == -jnp.inf

@@ -35,10 +35,12 @@ def draw(
     rounded = 2 ** max(6, math.ceil(math.log2(count)))
     size = target.rows_at_once(rounded)
     noise = noise_size(size * guide.noise_size(target.dim))
-    key = ("draw", target.sites_structure, guide, size, noise, weighed)
+    key = ("draw", target.site_structure, guide, size, noise, weighed)
     make = partial(make_draw, target, guide, size, weighed=weighed)
     parts: list[Outcome] = [
-        executables.call(key, make, params, normals(seed.child(number), noise), target.arguments)
+        executables.call(
+            key, make, params, normals(seed.child(number), noise), target.arguments, target.site_graph.consts
+        )
         for number in range(-(-rounded // size))
     ]
     rows: Any = jax.tree.map(lambda *columns: np.concatenate(columns)[:count], *parts)

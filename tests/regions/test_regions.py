@@ -195,7 +195,9 @@ def test_supports_that_depend_on_other_sites():
     target = target_of(path)
     rows = [jnp.asarray(column) for column in target.columns(path.draws)]
     u = jax.vmap(lambda *row: target.unconstrain(row, target.arguments))(*rows)
-    back = target.named(jax.vmap(lambda row: target.outcome(row, target.arguments))(u))
+    back = target.named(
+        jax.vmap(lambda row: target.outcome(row, target.arguments, target.site_graph.consts))(u)
+    )
     for name in ("a", "b", "c"):
         np.testing.assert_allclose(back[name], path.draws[name], rtol=1e-9)
     assert np.all(np.isfinite(u))

@@ -101,7 +101,7 @@ def test_empty_sites_of_every_support_have_density_one(program, prior):
     density = target.density(jnp.array([0.7]), target.arguments)
     expected = np.log(0.5) + stats.norm.logpdf(0.7) + np.sum(stats.norm.logpdf(Y, 0.7, 0.3))
     np.testing.assert_allclose(density.log_joint, expected, rtol=1e-12)
-    values = target.outcome(jnp.array([0.7]), target.arguments).free
+    values = target.outcome(jnp.array([0.7]), target.arguments, target.site_graph.consts).free
     named = {site.name: value for site, value in zip(target.sites, values, strict=True)}
     assert named["shift0"].shape == path.draws["shift0"].shape[1:] and named["shift0"].size == 0
     np.testing.assert_allclose(target.unconstrain(values, target.arguments), [0.7])

@@ -59,7 +59,7 @@ def test_bijections_round_trip_and_keep_densities(name):
     x = jnp.asarray(path.draws["x"])
     u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
     assert u.shape == (16, target.dim) and np.all(np.isfinite(u))
-    back = jax.vmap(lambda row: target.outcome(row, target.arguments).free[0])(u)
+    back = jax.vmap(lambda row: target.outcome(row, target.arguments, target.site_graph.consts).free[0])(u)
     np.testing.assert_allclose(back, x, rtol=1e-5, atol=1e-6)
     density = jax.vmap(lambda row: target.density(row, target.arguments))(u)
     with numpyro.validation_enabled(False):
@@ -67,7 +67,13 @@ def test_bijections_round_trip_and_keep_densities(name):
     np.testing.assert_allclose(density.log_prior, expected, rtol=1e-6, atol=1e-6)
     if name not in ("simplex", "batched simplex", "correlation", "correlation factor", "zero sum"):
         # As many numbers out as in: the log-determinant is that of the Jacobian.
-        free = jax.vmap(jax.jacobian(lambda row: _independent(target.outcome(row, target.arguments).free[0])))
+        free = jax.vmap(
+            jax.jacobian(
+                lambda row: _independent(
+                    target.outcome(row, target.arguments, target.site_graph.consts).free[0]
+                )
+            )
+        )
         _, expected_det = np.linalg.slogdet(free(u))
         np.testing.assert_allclose(density.log_det, expected_det, rtol=1e-6, atol=1e-6)
     gradient = jax.vmap(jax.grad(lambda row: sum(target.density(row, target.arguments)[:3])))(u)

@@ -148,8 +148,13 @@ class PathChains:
             states = self._kept.rows(self.options.kernel.burn_in)
         values: SiteRows = {}
         if len(states):
-            found = self._in_batches("values", partial(make_values, self.target), [states])
-            values = self.target.named(found)
+            key = ("values", self.target.site_structure)
+            make, given = (
+                partial(make_values, self.target),
+                (self.target.arguments, self.target.site_graph.consts),
+            )
+            call = partial(self.executables.call, key, make)
+            values = self.target.named(in_batches(lambda rows: call(rows, given), [states], _ROWS))
         weights = np.full(len(states), 1 / max(1, len(states)))
         return WeightedDraws(self.target.slp, values, weights, self.log_prob, self.target.inert)
 
@@ -163,4 +168,4 @@ class PathChains:
         return in_batches(lambda rows: self._call(what, make, rows, self.target.arguments), columns, _ROWS)
 
     def _call(self, what: str, make: Callable[[], Callable[..., Any]], *args: Any) -> Any:
-        return self.executables.call((what, self.target.sites_structure), make, *args)
+        return self.executables.call((what, self.target.structure), make, *args)

@@ -33,8 +33,8 @@ def make_log_densities(target: Target, chunk: int) -> Compilable:
 
 
 def make_values(target: Target) -> Compilable:
-    """(vectors, arguments) -> what vectors stand for."""
-    return lambda vectors, arguments: over_rows(lambda u: target.outcome(u, arguments))(*vectors)
+    """(vectors, (arguments, consts)) -> what vectors stand for."""
+    return lambda vectors, given: over_rows(lambda u: target.outcome(u, *given))(*vectors)
 
 
 def make_log_joint(target: Target) -> Compilable:
