@@ -200,7 +200,7 @@ NUMBERS = {
     "squeeze": (lambda x: jax.lax.squeeze(jnp.reshape(x, (1, 1)), (0,)), 1),
     "and": (lambda x, y: (x > 0) & (y > 0), 2), "or": (lambda x, y: (x > 0) | (y > 0), 2),
     "not": (lambda x: ~(x > 0), 1), "scalar with vector": (lambda x: x * jnp.asarray([1.0, 2.0, 3.0]), 1),
-    "scalar choice": (lambda x, y: jax.lax.select(x > y, jnp.arange(2.0), jnp.ones(2)), 2),
+    "scalar choice": (lambda x, y: jax.lax.select(x > y, np.arange(2.0), np.ones(2)), 2),
 }  # fmt: skip
 
 
