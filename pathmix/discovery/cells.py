@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pathmix.program.path import PinnedValue
-from pathmix.program.slp import StraightLineProgram
+from pathmix.program.slp import Settled, StraightLineProgram
 from pathmix.regions.expressions import expressions
 
 
@@ -29,19 +29,28 @@ EVERYTHING = Cell((), 1.0, is_path=False)
 
 def cell_of(slp: StraightLineProgram) -> Cell:
     """The cell that a path lies in."""
+    settled = slp.settled or _settled(slp)
+    terms = dict(zip((name for name, _ in slp.drawn), settled.log_probabilities, strict=True))
+    end = len(slp.sites)  # of the sites that no continuous value has had a say in
+    for is_settled, sites in zip(settled.decisions, slp.decided_after, strict=True):
+        end = end if is_settled else min(end, sites)
+    for position, site in enumerate(slp.sites):
+        end = min(end, position) if terms.get(site.name, 0.0) is None else end
+    known = {site.name for site in slp.sites[:end]}
+    log_probability = sum(term for name, term in terms.items() if term is not None and name in known)
+    is_path = all(settled.decisions) and None not in settled.log_probabilities
+    pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
+    return Cell(pinned, float(np.exp(log_probability)), is_path=is_path)
+
+
+def _settled(slp: StraightLineProgram) -> Settled:
+    """What pinned sites settle, as the graph says."""
     first = slp.FIRST_CONDITION
     conditions = range(first, first + len(slp.path.decisions))
     graph = slp.graph.outputs([*conditions, *(slot for _, slot in slp.drawn)])
     outputs = expressions(graph, [site.pinned for site in slp.sites])
-    terms = dict(zip((name for name, _ in slp.drawn), outputs[len(conditions) :], strict=True))
-
-    end = len(slp.sites)  # of the sites that no continuous value has had a say in
-    for condition, sites in zip(outputs, slp.decided_after, strict=False):
-        end = min(end, sites) if condition.free else end
-    for position, site in enumerate(slp.sites):
-        end = min(end, position) if site.name in terms and terms[site.name].free else end
-    known = {site.name for site in slp.sites[:end]}
-    log_probability = sum(float(np.asarray(terms[name].value())) for name in terms if name in known)
-    is_open = any(found.free for found in outputs)
-    pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
-    return Cell(pinned, float(np.exp(log_probability)), is_path=not is_open)
+    terms = outputs[len(conditions) :]
+    return Settled(
+        tuple(not condition.free for condition in outputs[: len(conditions)]),
+        tuple(None if term.free else float(np.asarray(term.value())) for term in terms),
+    )

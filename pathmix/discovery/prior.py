@@ -21,11 +21,7 @@ from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.warn import warn
 
-# Seeds of the first batch, before it is known how much memory a run takes. Small discoveries stay
-# with it: a new batch size means compiling every operation of the program again.
-_FIRST_BATCH = 256
-_BATCHES_BEFORE_GROWING = 8
-_BATCH_BYTES = 2**27
+# Prior runs of one batch. A front end divides batches that do not fit into memory.
 _MAX_BATCH = 2**16
 _KEPT_DRAWS = 1_024
 _REPEATS = 3  # a hidden fair coin goes unnoticed once in sixteen times, replay included
@@ -62,15 +58,11 @@ class PriorDiscovery:
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Run the program forward and keep the paths that its runs take."""
         search = _Search(program, self.max_paths, on_path, seed)
-        done, batch = 0, min(self.samples, _FIRST_BATCH)
-        while done < self.samples:
+        batch = min(self.samples, _MAX_BATCH)
+        for done in range(0, self.samples, batch):
             # What the last batch has beyond the wanted number only fills it up.
             wanted = np.arange(batch) < self.samples - done
             search.explain(seed.child(done), wanted, done)
-            done += batch
-            if (self.samples - done) / batch > _BATCHES_BEFORE_GROWING:
-                fitting = max(1, _BATCH_BYTES // search.footprint)
-                batch = min(self.samples - done, fitting, _MAX_BATCH)
         return search.result(self.samples)
 
 
@@ -88,10 +80,6 @@ class _Search:
         self.natural: dict[Path, _Rows] = {}  # draws of runs that took the path by themselves
         self.forced: dict[Path, _Rows] = {}  # draws of runs whose discrete sites were forced
         self.runs = 0
-
-    @property
-    def footprint(self) -> int:
-        return max((slp.graph.footprint for slp in self.slps.values()), default=_BATCH_BYTES // _FIRST_BATCH)
 
     def explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
         """Find the path of every wanted run of a batch, which comes after so many others."""

@@ -1,7 +1,7 @@
 """JAX beyond its public interface."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import jax
 import jax.core
 import numpy as np
 from jax._src.compilation_cache import reset_cache
-from jax._src.core import trace_state_clean
+from jax._src.core import eval_context, trace_state_clean
 from jax._src.xla_bridge import backends_are_initialized
 from jax.core import ShapedArray, Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var
@@ -25,16 +25,22 @@ __all__ = [
     "ShapedArray",
     "Tracer",
     "Var",
+    "alone",
     "answered",
+    "atom_of",
     "cache_settings",
     "called_on_the_host",
+    "captured",
+    "computed_by",
     "evaluate",
     "has_started",
     "is_transforming",
     "literal",
     "nameless",
+    "operands",
     "pruned",
     "trace_of",
+    "untraced",
     "use_cache",
     "with_derivative",
 ]
@@ -75,6 +81,45 @@ def use_cache(settings: CacheSettings) -> None:
 def trace_of(tracer: Any) -> Any:
     """The trace that a tracer belongs to: an observer answers for those of its own run only."""
     return tracer._trace
+
+
+# While a function is traced, its jaxpr is not there yet, and nothing public leads from a tracer to what it
+# was computed from. Each tracer holds the equation that made it, which holds its operands, again tracers.
+
+
+def atom_of(tracer: Any) -> Any:
+    """The variable of a tracer in the jaxpr to be, or the literal that it stands for."""
+    return tracer.val
+
+
+def computed_by(tracer: Any) -> Any:
+    """The equation that a tracer is a result of; None for inputs and what was captured."""
+    return tracer.parent
+
+
+def operands(equation: Any) -> Sequence[Any]:
+    """The tracers that an equation takes."""
+    return equation.in_tracers
+
+
+def captured(tracer: Any) -> Any:
+    """The number that a tracer stands for which no equation has made."""
+    atom = atom_of(tracer)
+    return literal(atom) if isinstance(atom, Literal) else trace_of(tracer).frame.constvar_to_val[atom]
+
+
+def alone(equation: Any) -> Jaxpr:
+    """A jaxpr of one equation under tracing, which takes all of its operands."""
+    invars, outvars = [Var(tracer.aval) for tracer in operands(equation)], list(equation.outvars)
+    of = equation
+    eqn = JaxprEqn(invars, outvars, of.primitive, of.params, of.effects, of.source_info, of.ctx)
+    empty = jax.make_jaxpr(lambda: ())().jaxpr
+    return empty.replace(invars=invars, outvars=outvars, eqns=[eqn], debug_info=nameless(empty))
+
+
+def untraced() -> AbstractContextManager[None]:
+    """Inside, operations are computed, though a function is being traced around them."""
+    return eval_context()
 
 
 def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], *inputs: Any) -> list[Any]:

@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+import jax
 import numpyro
 from numpyro import primitives
 from numpyro.contrib.control_flow.scan import scan_wrapper
 from numpyro.distributions import Distribution
+from numpyro.ops.pytree import PytreeTrace
 from numpyro.primitives import Messenger
 
 __all__ = [
     "MESSAGE",
     "Messenger",
     "active_plates",
+    "gathered",
     "handlers",
     "in_control_flow",
     "is_scan",
@@ -61,6 +64,12 @@ def in_control_flow(msg: Any) -> bool:
 def is_scan(msg: Any) -> bool:
     """Whether a control-flow message is a scan, which adds an axis to its sites."""
     return msg["fn"] is scan_wrapper
+
+
+def gathered(result: Any) -> list[Any]:
+    """The messages from inside `scan` or `cond`, which their functions give among their results."""
+    leaves = jax.tree.leaves(result, is_leaf=lambda part: isinstance(part, PytreeTrace))
+    return [msg for leaf in leaves if isinstance(leaf, PytreeTrace) for msg in leaf.trace.values()]
 
 
 @contextmanager

@@ -28,6 +28,7 @@ class BatchRun:
     observed: dict[str, np.ndarray]  # simulated observed sites, where asked for
     runs: int  # runs of the program that this took
     invalid: dict[str, np.ndarray]  # runs in which a parameter was outside of its constraint, by what to say
+    trace: Any = None  # of the run, where its front end has it; from this comes the straight-line program
 
     def spread(self, rows: np.ndarray, size: int) -> "BatchRun":
         """The same run in a larger batch, of which these rows took part; the others have no values."""

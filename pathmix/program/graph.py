@@ -6,7 +6,7 @@ graphs with the same structure share an executable.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import jax
@@ -33,7 +33,8 @@ class Graph:
             eqns=eqns,
             debug_info=nameless(closed.jaxpr),
         )
-        return Graph(jaxpr, tuple(jnp.asarray(const) for const in (*closed.consts, *numbers.values())))
+        consts = tuple(c if isinstance(c, jax.Array) else jnp.asarray(c) for c in closed.consts)
+        return Graph(jaxpr, (*consts, *(_on_device(n.tobytes(), n.dtype) for n in numbers.values())))
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         return evaluate(self.jaxpr, (), *consts, *inputs)
@@ -88,6 +89,12 @@ def apply(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
         debug_info=nameless(jaxpr),
     )
     return evaluate(alone, (), *(value for _, value in given))
+
+
+@lru_cache(4_096)
+def _on_device(number: bytes, dtype: Any) -> jax.Array:
+    """Programs have few numbers, and putting one on a device takes as long as tracing an operation."""
+    return jnp.asarray(np.frombuffer(number, dtype)[0])
 
 
 def _lift_literals(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], dict[Var, np.ndarray]]:

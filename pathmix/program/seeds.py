@@ -9,10 +9,7 @@ import numpy as np
 
 from pathmix.errors import OptionError
 
-# Sites beyond these split the last key.
-_KEYS_PER_RUN = 64
-
-SeedBatch = tuple[jax.Array, ...]  # a key for each site in order, each for all runs of the batch
+_KEPT_COLUMNS = 64  # of keys: most runs draw no more sites
 
 
 @dataclass(frozen=True)
@@ -58,9 +55,7 @@ class Seed:
 
     def batch(self, size: int) -> "SeedBatch":
         """Keys for a batch of runs of a program."""
-        words = self._sequence().generate_state(_KEYS_PER_RUN * size * 2, np.uint32)
-        columns = words.reshape(_KEYS_PER_RUN, size, 2)
-        return tuple(jax.random.wrap_key_data(jnp.asarray(c), impl="threefry2x32") for c in columns)
+        return SeedBatch(self, size)
 
     def words(self, size: int) -> np.ndarray:
         """A word of 64 bits for each run of a batch."""
@@ -72,3 +67,30 @@ class Seed:
 
     def _sequence(self) -> np.random.SeedSequence:
         return np.random.SeedSequence(self.entropy, spawn_key=self.labels)
+
+
+class SeedBatch:
+    """A key for each run of a batch and each site that it draws, in order; made when asked for."""
+
+    def __init__(self, seed: Seed, size: int, rows: np.ndarray | None = None) -> None:
+        self._seed, self._size, self._rows = seed, size, rows
+        self._columns: dict[int, jax.Array] = {}
+
+    def __len__(self) -> int:
+        return self._size if self._rows is None else len(self._rows)
+
+    def rows(self, rows: np.ndarray) -> "SeedBatch":
+        """Some of the runs, with the same keys."""
+        return SeedBatch(self._seed, self._size, rows if self._rows is None else self._rows[rows])
+
+    def keys(self, position: int) -> jax.Array:
+        """For the site at this position, a key for each run."""
+        found = self._columns.get(position)
+        if found is None:
+            generator = self._seed.child(position).generator()
+            words = generator.integers(2**32, size=(self._size, 2), dtype=np.uint32)
+            words = words if self._rows is None else words[self._rows]
+            found = jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+            if position < _KEPT_COLUMNS:
+                self._columns[position] = found
+        return found

@@ -1,7 +1,7 @@
 """The program along one path: its sites, and its density as one traced graph."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -67,6 +67,13 @@ class Facts:
     remarks: tuple[str, ...] = ()  # sentences for the user
 
 
+class Settled(NamedTuple):
+    """What pinned sites alone settle."""
+
+    decisions: tuple[bool, ...]  # whether they settle each
+    log_probabilities: tuple[float | None, ...]  # of each drawn site, where they settle it
+
+
 @dataclass(frozen=True, eq=False)
 class StraightLineProgram:
     """The program along one path.
@@ -95,6 +102,7 @@ class StraightLineProgram:
     plates: tuple[Plate, ...]
     minibatch: Graph | None
     looked_at: frozenset[str] = frozenset()  # pinned sites that shape the graph without a decision
+    settled: Settled | None = None  # where the run that found the path tells; the graph says it too
 
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from types import CodeType, FrameType
 
@@ -78,6 +78,7 @@ def _is_library(filename: str) -> bool:
     )
 
 
+@lru_cache(4_096)
 def _expression(place: Place) -> str:
     """Text of the expression under evaluation; the whole line where columns are unknown."""
     assert place.code is not None

@@ -37,6 +37,11 @@ class Wishes:
     supported: bool = False
     gaps: frozenset[str] = frozenset()
 
+    @property
+    def follows_prior(self) -> bool:
+        """Whether nothing is put in or taken out."""
+        return not self.given and self.simulate is None
+
     def rows(self, rows: np.ndarray) -> "Wishes":
         """For some of the runs."""
         return replace(self, given={name: values[rows] for name, values in self.given.items()})

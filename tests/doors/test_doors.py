@@ -12,6 +12,7 @@ import pyro.distributions as pyro_dist
 import pytest
 import torch
 from numpyro.contrib.control_flow import scan
+from numpyro.contrib.control_flow.scan import scan_wrapper
 from torch.func import functionalize, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -58,6 +59,28 @@ def test_jaxprs_are_evaluated_pruned_and_rebuilt():
     assert of_jax.evaluate(found, closed.consts, 2.0, 0.0) == [6.0]
     (number,) = (atom for atom in found.eqns[0].invars if isinstance(atom, of_jax.Literal))
     assert of_jax.literal(number) == 3.0
+
+
+def test_tracers_lead_to_what_they_were_computed_from():
+    data, seen = jnp.arange(3.0), {}
+
+    def function(x):
+        y = jnp.sin(x) * data
+        equation = of_jax.computed_by(y)
+        assert of_jax.computed_by(x) is None and of_jax.atom_of(y) in equation.outvars
+        first, last = of_jax.operands(equation)
+        assert of_jax.computed_by(first) is not None
+        seen.update(name=equation.primitive.name, captured=of_jax.captured(last))
+        part = of_jax.alone(equation)
+        with of_jax.untraced():
+            assert not of_jax.is_transforming()
+            seen["result"] = of_jax.evaluate(part, (), np.full(3, 2.0), np.full(3, 2.0))[0]
+        return y
+
+    jax.make_jaxpr(function)(jnp.ones(3))
+    assert seen["name"] == "mul"
+    np.testing.assert_array_equal(seen["captured"], data)
+    np.testing.assert_array_equal(seen["result"], [4, 4, 4])
 
 
 def test_tracers_are_answered_for_in_one_thread_only():
@@ -116,6 +139,8 @@ def test_numpyro_scans_are_told_from_other_control_flow():
     def step(carry, _):
         return numpyro.sample("x", dist.Normal(carry, 1)), None
 
+    result = scan_wrapper(step, 0.0, jnp.arange(3), None, False, rng_key=jax.random.key(0))
+    assert [(msg["name"], msg["value"].shape) for msg in of_numpyro.gathered(result)] == [("x", (3,))]
     with numpyro.handlers.seed(rng_seed=0), Seen() as seen:
         scan(step, 0.0, jnp.arange(3))
     kinds = {msg["type"]: msg for msg in seen.messages}

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pathmix.doors.numpyro import is_scan
+from pathmix.doors.numpyro import gathered, is_scan
 from pathmix.frontends.numpyro.sites import is_latent, is_observation, unobserve
 from pathmix.program.wishes import Wishes
 
@@ -43,3 +43,9 @@ def _length(msg: Any) -> tuple[int, ...]:
         return ()
     _, _, xs, length, _ = msg["args"]
     return (jnp.shape(jax.tree.leaves(xs)[0])[0] if length is None else length,)
+
+
+def sites_inside(msg: Any, key: jax.Array) -> list[Any]:
+    """The sites of what a control-flow message runs, with values drawn from their prior."""
+    kwargs = {**msg["kwargs"], "rng_key": key, "substitute_stack": list(msg["kwargs"]["substitute_stack"])}
+    return [site for site in gathered(msg["fn"](*msg["args"], **kwargs)) if site["type"] == "sample"]

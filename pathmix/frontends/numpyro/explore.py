@@ -5,16 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from pathmix.frontends.numpyro.lazily import TooManyRows
 from pathmix.frontends.numpyro.record import record
+from pathmix.frontends.tree import Tree
 from pathmix.program.batch_run import BatchRun
-from pathmix.program.failures import FailedRun, OnFailure
+from pathmix.program.failures import OnFailure
 from pathmix.program.program import Have, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.wishes import Wishes
-
-# When no more than these are left of a batch, only so many run: enough for draws of the rarer paths. Each
-# size compiles every operation anew, so there are no others.
-_LAST_ROWS = 256
 
 
 def explore(
@@ -26,24 +24,38 @@ def explore(
     have: Have | None = None,
     on_failure: OnFailure | None = None,
 ) -> Iterator[BatchRun]:
-    """See `Frontend.explore`. One run gives draws for the whole batch, few or many."""
+    """See `Frontend.explore`. One run gives draws for the whole batch, few or many.
+
+    A batch that does not fit into memory is divided.
+    """
     del have
-    seeds, left = seed.batch(len(wanted)), wanted.copy()
-    rows = np.arange(len(wanted))
-    while np.any(left):
-        if left.sum() <= _LAST_ROWS < len(rows):
-            rows = np.sort(np.argsort(~left, stable=True)[:_LAST_ROWS])
-            seeds = tuple(keys[rows] for keys in seeds)
-            wishes = wishes.rows(rows)
-        leader = int(np.argmax(left[rows]))
-        found = record(program, seeds, leader, wishes)
-        if isinstance(found, FailedRun):
-            if on_failure is None:
-                raise found.error
-            followed = np.isin(np.arange(len(left)), rows[found.followed])
-            on_failure(replace(found, followed=followed))
+    left, parts = wanted.copy(), [np.arange(len(wanted))]
+    done = np.zeros(len(wanted), bool)  # rows of parts that came before
+    while parts:
+        rows = parts.pop(0)
+        seeds, given, tree, own = seed.batch(len(wanted)).rows(rows), wishes.rows(rows), Tree(), ~done[rows]
+        while np.any(left[rows]):
+            try:
+                found = record(program, seeds, int(np.argmax(left[rows])), given, tree)
+            except TooManyRows as error:
+                parts[:0] = _divided(rows, error.fitting)
+                break
+            followed = np.zeros(len(left), bool)
+            followed[rows[found.followed & own]] = True
             left &= ~followed
-            continue
-        batch_run = found.spread(rows, len(left)) if len(rows) < len(left) else found
-        yield batch_run
-        left &= ~batch_run.followed
+            if isinstance(found, BatchRun):
+                found = replace(found, followed=found.followed & own, inside=found.inside & own)
+                yield found.spread(rows, len(left)) if len(rows) < len(left) else found
+            elif on_failure is None:
+                raise found.error
+            else:
+                on_failure(replace(found, followed=followed))
+        else:
+            done[rows] = True
+
+
+def _divided(rows: np.ndarray, fitting: int) -> list[np.ndarray]:
+    """Parts of one size, the last filled up with rows of others: each size compiles every operation anew."""
+    size = 1 << (fitting.bit_length() - 1)
+    starts = range(0, len(rows), size)
+    return [rows[min(start, len(rows) - size) :][:size] for start in starts]

@@ -1,52 +1,55 @@
-"""Record: run a NumPyro program forward for a batch of seeds, along the path of one of them.
+"""Record: trace a NumPyro program along the path of one run of a batch.
 
-The program runs eagerly under `jax.vmap` over the seeds. Every random value is then a batch tracer
-whose concrete values are readable, so each decision is seen as it is taken. The decisions of one
-seed, the leader, are followed; a mask keeps which other seeds agree. One slow Python run thus
-explains all seeds that share a path, and no path is compiled to find out.
+The value of every latent site is an input of the trace. When Python looks at a traced value, what that value
+depends on, and nothing else, is computed for all runs of the batch at once: draws of sites, and the
+operations from them to the value. The decisions of one run, the leader, are followed; a mask keeps which
+other runs agree. One slow Python run thus explains all runs that share a path, and its trace is the path's
+straight-line program. What only the likelihood needs is traced, and never computed.
 """
 
 import re
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro import distributions as dist
 
 from pathmix.doors.jax import Tracer, trace_of
 from pathmix.doors.numpyro import Messenger
 from pathmix.errors import PathmixError, ProgramError
 from pathmix.frontends.decisions import agree, as_tuples, seen
-from pathmix.frontends.drawing import check_proper, not_drawn
-from pathmix.frontends.numpyro.control_flow import follow_wishes
+from pathmix.frontends.numpyro.control_flow import follow_wishes, sites_inside
+from pathmix.frontends.numpyro.inputs import traced
+from pathmix.frontends.numpyro.lazily import Lazily
 from pathmix.frontends.numpyro.routing import note_tracers, routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
     freeze_plumbing,
-    in_plate,
     is_discrete,
     is_latent,
     is_observation,
     marks_fixed,
     unobserve,
 )
+from pathmix.frontends.numpyro.supply import Supply
+from pathmix.frontends.numpyro.tracedrun import TracedRun
 from pathmix.frontends.parameters import parameters
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.statements import only
-from pathmix.frontends.supports import inside
+from pathmix.frontends.tree import Node, Tree, Walk
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun
 from pathmix.program.path import Decision, DecisionKind, Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import SeedBatch
+from pathmix.program.slp import Settled
 from pathmix.program.source import Source, caller, raised_at
-from pathmix.program.wishes import SIMULATED, OutsideSupport, Wishes
+from pathmix.program.wishes import SIMULATED, Wishes
 
 # How a random value shows in a text.
 _TRACED = re.compile(r"Traced<|Tracer[<(]")
+_FEW_ELEMENTS = 64  # of a parameter of an observed site that is looked at
 
 
 def record(
@@ -54,18 +57,16 @@ def record(
     seeds: SeedBatch,
     leader: int,
     wishes: Wishes = Wishes(),
+    tree: Tree | None = None,
 ) -> BatchRun | FailedRun:
-    """Run `program` for a batch of seeds, along the path of the seed number `leader`."""
-    recorder = _Recorder(program, len(seeds[0]), leader, wishes)
+    """Run `program` for a batch of seeds, along the path of the seed number `leader`.
 
-    def run(keys: SeedBatch, values: dict[str, Any]) -> None:
-        recorder.begin(keys, values)
-        with recorder:
-            program()
-
-    with frontend_scope(), only("numpyro"), routed(recorder), recorder.log.own_time:
+    `tree` has what earlier runs of the same batch found.
+    """
+    recorder = _Recorder(program, seeds, leader, wishes, (tree or Tree()).walk())
+    with frontend_scope(), only("numpyro"), routed(recorder):
         try:
-            jax.vmap(run)(seeds, {name: jnp.asarray(v) for name, v in wishes.given.items()})
+            recorder.traced_run.jaxpr = traced(recorder.run)
         except RecursionError as error:
             raise recorder.log.too_deep() from error
         except PathmixError:
@@ -77,29 +78,52 @@ def record(
 
 
 class _Recorder(Messenger):
-    """Sees every site and every decision of one batched run."""
+    """Sees every site and every decision of one traced run."""
 
-    def __init__(self, program: Program, size: int, leader: int, wishes: Wishes) -> None:
+    def __init__(self, program: Program, seeds: SeedBatch, leader: int, wishes: Wishes, walk: Walk) -> None:
         super().__init__()
+        self.program, self.seeds, self.leader, self.wishes, self.walk = program, seeds, leader, wishes, walk
+        self.size = len(seeds)
         self.log = SiteLog(program.limits)
-        self.size, self.leader = size, leader
-        self.wishes = wishes
-        self.addresses: list[str] = []
+        self.supply = Supply(seeds, wishes, lambda value: self.lazily.of(value))
+        self.lazily = Lazily(self.size, self.supply.rows)
+        self.traced_run = TracedRun(is_kept=wishes.follows_prior)
         self.decisions: list[Decision] = []
         self.sources: list[Source] = []
-        self.pinned: list[tuple[str, Any]] = []
-        self.values: dict[str, np.ndarray] = {}
-        self.observed: dict[str, np.ndarray] = {}
-        self.fresh: set[str] = set()
-        self.followed = np.ones(size, bool)
-        self.inside = np.ones(size, bool)
+        self.settled: list[bool] = []  # decisions in which free sites have no say
+        self.inputs: dict[str, Any] = {}  # the tracer of each site's value
+        self.nodes: dict[str, Node] = {}
+        self.simulated: dict[str, Any] = {}
+        self.followed = np.ones(self.size, bool)
+        self.inside = np.ones(self.size, bool)
         self.invalid: dict[str, np.ndarray] = {}
-        self.drawing: Any = None  # the message of the site that its distribution is about to draw
 
-    def begin(self, keys: SeedBatch, given: dict[str, Any]) -> None:
-        self.trace = trace_of(keys[0])
-        self.keys = list(keys)
-        self.given = given
+    def run(self, token: Any) -> list[Any]:
+        """The program under tracing, to its end."""
+        self.trace = trace_of(token)
+        self.supply.begin(token)
+        self.traced_run.begin()
+        with self.log.own_time, self:  # from here: JAX counts the tracing itself as compilation
+            self.program()
+        self.walk.end()
+        for name, node in self.nodes.items():
+            if node.values is None:
+                self.walk.keep(node, self.lazily.of(self.inputs[name]))
+                self.supply.sites[name] = node.values
+        self.observed = {name: self.lazily.of(value) for name, value in self.simulated.items()}
+        drawn = self.traced_run.density.drawn
+        self.traced_run.settled = Settled(
+            tuple(self.settled), tuple(self._log_probability(name, drawn[name]) for name in drawn)
+        )
+        return self.traced_run.outputs()
+
+    def _log_probability(self, name: str, value: Any) -> float | None:
+        """That a discrete site has its value here, where free sites have no say in it."""
+        known, pinned = self.nodes[name].log_probabilities, self.supply.pinned[name]
+        if pinned not in known:
+            is_open = isinstance(value, Tracer) and self.lazily.is_open(value)
+            known[pinned] = None if is_open else float(self.lazily.of(value)[self.leader])
+        return known[pinned]
 
     # The observer of decisions.
 
@@ -108,23 +132,29 @@ class _Recorder(Messenger):
 
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
         self.log.check_limits()
-        values = self._concrete(tracer)
-        decision = seen(values[self.leader], kind)
-        agreeing = agree(values, decision)
+        node = self.walk.look(kind)
+        if node.values is None or node.source is None:
+            node.source, node.is_settled = caller(), not self.lazily.is_open(tracer)
+            self.walk.keep(node, self.lazily.of(tracer))
+            assert node.values is not None
+        decision = seen(node.values[self.leader], kind)
+        agreeing = agree(node.values, decision)
         self.followed &= agreeing
         self.inside &= agreeing
         self.decisions.append(decision)
-        self.sources.append(caller())
+        self.sources.append(node.source)
+        self.settled.append(node.is_settled)
+        self.walk.take(node, decision)
+        self.traced_run.decide(tracer, decision, len(self.inputs))
         return decision.value
 
     # The handler of sites.
 
     def process_message(self, msg: Any) -> None:
+        self.traced_run.note_plate(msg)
         freeze_plumbing(msg)
         if msg["type"] == "control_flow":
-            self._give_key(msg)
-            if self.wishes.given or self.wishes.simulate is not None:
-                follow_wishes(msg, self.wishes, self.given, self._next_key())
+            self._enter_control_flow(msg)
         if msg["type"] == "deterministic":
             self._note(msg["name"])
         if msg["type"] != "sample":
@@ -134,108 +164,91 @@ class _Recorder(Messenger):
         take_data(msg, jnp.asarray)
         marks_fixed(msg)
         name, observed = msg["name"], is_observation(msg) or SIMULATED in msg["infer"]
-        if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
-            self._put_in(msg)
+        if name in self.inputs:  # from inside of control flow
+            msg["value"] = self.inputs[name]
+        elif self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
+            msg["value"], msg["is_observed"] = None, False
+            msg["value"] = self._site(msg)
         elif self.wishes.simulates(name, observed=observed):
             unobserve(msg)
+            if msg["value"] is None:
+                msg["value"] = self.supply.draw(msg, self.supply.next_key())
+            self.simulated[name] = msg["value"]
         elif is_latent(msg):
-            self.wishes.check_present(name, in_plate=in_plate(msg))
-            self._draw_afresh(name)
-        if isinstance(msg["fn"], dist.Uniform) and msg["value"] is None:
-            check_proper(msg["name"], self._concrete(msg["fn"].low), self._concrete(msg["fn"].high))
-        self._give_key(msg)
-        self.drawing = msg if msg["value"] is None else None
+            msg["value"] = self._site(msg)
 
     def postprocess_message(self, msg: Any) -> None:
-        if msg["type"] != "sample":
-            return
-        self.drawing = None
-        self._check_parameters(msg)
-        name = msg["name"]
-        if msg["infer"].get(SIMULATED):
-            self.observed[name] = self._concrete(msg["value"])
-        elif is_latent(msg):
-            if name in self.wishes.gaps:
-                given = self.given[name]
-                msg["value"] = jnp.where(jnp.isnan(given), msg["value"], given)
-            values = self._concrete(msg["value"])
-            if is_discrete(msg):
-                values = self._pin(msg, values)
-            self.addresses.append(name)
-            self.values[name] = values
-            if name in self.fresh:
-                self.observed[name] = values
+        if msg["type"] == "sample" and msg["name"] not in self.inputs:
+            self._check_parameters(msg, self.invalid, at_hand=True)
+        self.traced_run.add(msg)
 
-    def _check_parameters(self, msg: Any) -> None:
-        """Which seeds have a parameter that cannot be. What is not random is for the replay to check."""
+    def _site(self, msg: Any, drawn: Any = None) -> Any:
+        """A new latent site, whose draw may be there already."""
+        name, position = msg["name"], self.supply.next_key()
+        self.nodes[name] = node = self.walk.site(name)
+        if node.values is None:
+            drawn = self.supply.latent(msg, position, drawn)
+            if isinstance(drawn, Tracer) and not self.owns(drawn):
+                raise _inside_a_transformation()
+            self.supply.keep(name, drawn)
+            self._check_parameters(msg, node.invalid, at_hand=False)
+            shape, dtype = jnp.shape(drawn), jnp.result_type(drawn)
+        else:
+            self.supply.keep(name, node.values)
+            shape, dtype = node.values.shape[1:], node.values.dtype
+        self.invalid.update(node.invalid)
+        self.inputs[name] = value = self.supply.site(name, shape, dtype)
+        if not self.owns(value):
+            raise _inside_a_transformation()
+        if is_discrete(msg):
+            self._pin(name, node)
+        else:
+            self.walk.take(node)
+        return value
+
+    def _enter_control_flow(self, msg: Any) -> None:
+        """Run what is inside once, to see its sites and how they are drawn; then again at their values."""
+        wishes, supply = self.wishes, self.supply
+        key = supply.key(supply.next_key())
+        if not wishes.follows_prior:
+            given = {name: supply.given(name) for name in wishes.given}
+            follow_wishes(msg, wishes, given, supply.key(supply.next_key()))
+        for site in sites_inside(msg, key):
+            if is_latent(site) and SIMULATED not in site["infer"]:
+                self._site(site, drawn=site["value"])
+        msg["kwargs"]["substitute_stack"].append(("substitute", self.inputs))
+
+    def _check_parameters(self, msg: Any, invalid: dict[str, np.ndarray], *, at_hand: bool) -> None:
+        """Which seeds have a parameter that cannot be. What is not random is checked with the density.
+
+        What a likelihood takes is not computed to look at it, unless it is `at_hand`.
+        """
         for parameter in parameters(msg["fn"]):
-            if isinstance(parameter.value, Tracer) and self.owns(parameter.value):
-                bad = np.any(parameter.bad(self._concrete(parameter.value)).reshape(self.size, -1), axis=1)
-                if np.any(bad):
-                    self.invalid[parameter.outside(msg["name"], caller())] = bad
+            value = parameter.value
+            if not isinstance(value, Tracer) or not self.owns(value):
+                continue
+            if at_hand and not self.lazily.is_at_hand(value, _FEW_ELEMENTS):
+                continue
+            bad = np.any(parameter.bad(self.lazily.of(value)).reshape(self.size, -1), axis=1)
+            if np.any(bad):
+                invalid[parameter.outside(msg["name"], caller())] = bad
 
-    def _give_key(self, msg: Any) -> None:
-        if msg["value"] is None and msg["kwargs"].get("rng_key") is None:
-            msg["kwargs"]["rng_key"] = self._next_key()
-
-    def _next_key(self) -> jax.Array:
-        if len(self.keys) == 1:
-            self.keys = list(jax.random.split(self.keys[0]))
-        return self.keys.pop(0)
-
-    def _put_in(self, msg: Any) -> None:
-        """Give a site its given value; one that does not fit is drawn, where the wishes allow it."""
-        name, value, fn = msg["name"], self.given[msg["name"]], msg["fn"]
-        msg["value"], msg["is_observed"] = None, False
-        if not self.wishes.fits(name, value.shape, fn.shape(), in_plate=in_plate(msg)):
-            return self._draw_afresh(name)
-        if name in self.wishes.gaps:  # drawn, and then put in
-            return
-        if self.wishes.supported and not np.all(self._concrete(inside(fn.support, value))):
-            raise OutsideSupport
-        if not is_discrete(msg):
-            value = value.astype(float)
-        elif not jnp.issubdtype(value.dtype, jnp.integer):
-            value = value.astype(int)
-        msg["value"] = value
-
-    def _draw_afresh(self, name: str) -> None:
-        """A prediction tells what it draws beside the given values."""
-        if self.wishes.simulate is not None:
-            self.fresh.add(name)
-
-    def _pin(self, msg: Any, values: np.ndarray) -> np.ndarray:
+    def _pin(self, name: str, node: Node) -> None:
         """Force every seed to the leader's value, and note which seeds had it by themselves."""
-        pinned = values[self.leader]
+        if node.values is None:
+            self.walk.keep(node, self.lazily.of(self.supply.sites[name]))
+            assert node.values is not None
+        values, pinned = node.values, node.values[self.leader]
         self.followed &= np.all((values == pinned).reshape(self.size, -1), axis=1)
-        self.pinned.append((msg["name"], as_tuples(pinned)))
-        # `0 * value` keeps it a random value, so that a decision on it is still seen.
-        msg["value"] = msg["value"] * 0 + jnp.asarray(pinned, dtype=msg["value"].dtype)
-        return np.broadcast_to(pinned, values.shape)
-
-    def _concrete(self, value: Any) -> np.ndarray:
-        """The values of all seeds, along the first axis."""
-        if isinstance(value, Tracer):
-            if trace_of(value) is not self.trace:
-                raise ProgramError(
-                    f"The program at {caller()} draws a site inside a function that JAX transforms "
-                    "(jit, vmap, grad, scan, ...). Draw sites outside it, or use "
-                    "numpyro.contrib.control_flow.scan."
-                )
-            values, axis = getattr(value, "val"), getattr(value, "batch_dim")
-            if isinstance(axis, int):
-                return np.moveaxis(np.asarray(values), axis, 0)
-            value = values
-        value = np.asarray(value)
-        return np.broadcast_to(value, (self.size, *value.shape))
+        self.supply.pinned[name] = as_tuples(pinned)
+        self.walk.take(node, self.supply.pinned[name])
+        self.supply.keep(name, np.broadcast_to(pinned, values.shape))
 
     def _note(self, name: str) -> None:
         self.log.add(name, is_random=_TRACED.search(name) is not None)
 
     def failed(self, error: Exception) -> FailedRun:
         """What Python does depends on decisions alone: all seeds that took the same ones fail alike."""
-        if self.drawing is not None and isinstance(error, NotImplementedError):
-            raise not_drawn(self.drawing["name"], self.drawing["fn"], raised_at(error)) from error
         if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
             raise wrong from error
         self.followed[self.leader] = True
@@ -244,15 +257,24 @@ class _Recorder(Messenger):
     def batch_run(self) -> BatchRun:
         # Not even a NaN takes the leader off its own path.
         self.followed[self.leader] = self.inside[self.leader] = True
-        path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
+        values = self.supply.sites
+        path = Path(tuple(values), tuple(self.decisions), tuple(self.supply.pinned.items()))
         return BatchRun(
             path=path,
             sources=tuple(self.sources),
             site_sources=self.log.sources(),
-            values=self.values,
+            values=values,
             followed=self.followed,
             inside=self.inside,
-            observed=self.observed,
+            observed={**self.observed, **{name: values[name] for name in self.supply.fresh}},
             runs=1,
             invalid=self.invalid,
+            trace=self.traced_run if self.traced_run.is_kept else None,
         )
+
+
+def _inside_a_transformation() -> ProgramError:
+    return ProgramError(
+        f"The program at {caller()} draws a site inside a function that JAX transforms (jit, vmap, grad, "
+        "scan, ...). Draw sites outside it, or use numpyro.contrib.control_flow.scan."
+    )

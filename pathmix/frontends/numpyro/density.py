@@ -1,0 +1,189 @@
+"""The density of a program along one path, gathered site by site while the program is traced."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import distributions as dist
+from numpyro.distributions import biject_to
+
+from pathmix.doors.jax import Tracer
+from pathmix.errors import UnsupportedSiteError
+from pathmix.frontends.decisions import holds
+from pathmix.frontends.emptiness import is_empty
+from pathmix.frontends.masks import unmasked
+from pathmix.frontends.numpyro.sites import is_discrete, is_latent, is_observation, mask_of
+from pathmix.frontends.numpyro.templates import by_template
+from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described, flaw_of
+from pathmix.frontends.parameters import check_known, parameters
+from pathmix.frontends.shapes import shape_error
+from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
+from pathmix.program.path import Decision, DecisionKind
+from pathmix.program.slp import Facts, Flaw
+from pathmix.program.source import caller
+
+
+class Density:
+    """What the sites and decisions so far say about log-prior, log-likelihood, conditions and supports."""
+
+    def __init__(self) -> None:
+        self.log_prior: Any = jnp.zeros(())
+        self.log_likelihood: Any = jnp.zeros(())
+        self.conditions: list[tuple[Any, Decision]] = []
+        self.decided_after: list[int] = []
+        self.supports: dict[str, Any] = {}  # bijections of free sites
+        self.bounds: dict[str, SupportBounds] = {}
+        self.discrete: dict[str, Any] = {}  # supports that depend on other sites, or have no bounds
+        self.ranges = Ranges()
+        self.deterministics: dict[str, Any] = {}
+        self.drawn: dict[str, Any] = {}  # log-probabilities of discrete sites
+        self.params: list[str] = []
+        self.observed: list[str] = []
+        self.is_conditioned = False
+        # Observed sites with supports that depend on latent ones, and whether these cover the data.
+        self.indicators: list[tuple[str, Any]] = []
+        self.flaws: list[Flaw] = []
+        self.remarks: list[str] = []
+        self.masks: dict[str, Any] = {}  # of free sites: which elements have a density
+
+    def decide(self, tracer: Any, decision: Decision, sites: int) -> None:
+        """A decision, after so many sites."""
+        # Compared at the end: inside a function that JAX transforms, the result would belong to it.
+        self.conditions.append((tracer, decision))
+        self.decided_after.append(sites)
+
+    def add(self, msg: Any) -> None:
+        """A statement that has its value."""
+        if msg["type"] == "deterministic":
+            self.deterministics[msg["name"]] = msg["value"]
+        elif msg["type"] == "param":
+            self.params.append(msg["name"])
+        elif msg["type"] == "sample":
+            self._add_site(msg)
+
+    def _add_site(self, msg: Any) -> None:
+        fn, value = msg["fn"], msg["value"]
+        for parameter in parameters(fn):
+            if not isinstance(parameter.value, Tracer) and np.any(parameter.bad(np.asarray(parameter.value))):
+                check_known(parameter, np.asarray(parameter.value), msg["name"], caller())
+        is_pinned = is_latent(msg) and is_discrete(msg)
+        if is_pinned:
+            fn = unmasked(fn, dist)  # each value is a path of its own, and needs its probability
+        checked = "all" if is_observation(msg) else "before" if is_latent(msg) and not is_pinned else None
+        try:
+            numbers, binds = by_template(_numbers, fn, value, msg["intermediates"], msg["scale"], checked)
+        except Exception as error:
+            if wrong := shape_error(msg, caller()):
+                raise wrong from error
+            raise
+        terms, plain, total, *covers = numbers
+        if is_pinned:
+            self.drawn[msg["name"]] = plain
+        if is_observation(msg):
+            self.observed.append(msg["name"])
+        if covers:
+            total = self._covered(msg, terms, total, list(zip(covers, binds, strict=True)))
+        if msg["is_observed"]:
+            self.is_conditioned = True
+            self.log_likelihood = _added(self.log_likelihood, total)
+        else:
+            self.log_prior = _added(self.log_prior, total)
+        if is_latent(msg):
+            self._support(msg)
+
+    def _covered(self, msg: Any, terms: Any, total: Any, covers: list[tuple[Any, bool]]) -> Any:
+        """The density of a site, which is zero where its distribution cannot have given its value."""
+        name, fn, value, source = msg["name"], msg["fn"], jnp.asarray(msg["value"]), caller()
+        if is_observation(msg):
+            batch = value.shape[: value.ndim - len(fn.event_shape)]
+            if remark := broadcast_remark(name, source, batch, fn.batch_shape):
+                self.remarks.append(remark)
+        known = None if isinstance(value, Tracer) else np.asarray(value)
+        outside = False
+        for inside, is_binding in covers:
+            if isinstance(inside, Tracer):
+                if not is_binding:
+                    continue
+                self.indicators.append((f"{name!r} at {source}", jnp.all(inside)))
+            elif flaw := flaw_of(name, source, known, np.asarray(inside), described(fn.support)):
+                self.flaws.append(flaw)
+            else:
+                continue
+            terms, outside = jnp.where(inside, terms, -jnp.inf), True
+        return jnp.sum(terms if msg["scale"] is None else msg["scale"] * terms) if outside else total
+
+    def _support(self, msg: Any) -> None:
+        name, support = msg["name"], msg["fn"].support
+        if is_discrete(msg):
+            self.bounds[name] = integer_bounds(support)
+            if self.bounds[name] is None:
+                self.discrete[name] = support
+            return
+        if (mask := mask_of(msg["fn"])) is not True:
+            self.masks[name] = jnp.broadcast_to(mask, msg["fn"].shape())
+        self.bounds[name] = bounds(support)
+        try:
+            self.supports[name] = biject_to(support)
+        except NotImplementedError as error:
+            raise UnsupportedSiteError(
+                f"The site {name!r} at {caller()} has the support {support!r}, onto which no smooth map from "
+                "R^n is known. Reparameterise the site."
+            ) from error
+
+    def facts(self) -> Facts:
+        return Facts(
+            is_conditioned=self.is_conditioned,
+            flaw=self.flaws[0] if self.flaws else None,
+            remarks=tuple(self.remarks),
+        )
+
+    def outputs(self) -> list[Any]:
+        outputs = [
+            self.log_prior,
+            self.log_likelihood,
+            *(_condition(tracer, decision) for tracer, decision in self.conditions),
+            *(inside for _, inside in self.indicators),
+        ]
+        self.bijections = {name: template(bijection, outputs) for name, bijection in self.supports.items()}
+        self.deterministic_slots = {
+            name: len(outputs) + position for position, name in enumerate(self.deterministics)
+        }
+        outputs += self.deterministics.values()
+        for name, support in self.discrete.items():
+            self.ranges.add(name, support, outputs)
+        self.drawn_slots = {name: len(outputs) + position for position, name in enumerate(self.drawn)}
+        outputs += self.drawn.values()
+        self.mask_slots = {name: len(outputs) + position for position, name in enumerate(self.masks)}
+        return [*outputs, *self.masks.values()]
+
+
+def _added(sum: Any, term: Any) -> Any:
+    return jax.lax.add(sum, term) if sum.dtype == term.dtype and sum.shape == term.shape else sum + term
+
+
+def _condition(value: Any, decision: Decision) -> Any:
+    (condition,), _ = by_template(_holds, value, decision.kind, decision.value)
+    return condition
+
+
+def _holds(value: Any, kind: DecisionKind, seen: Any) -> tuple[list[Any], None]:
+    return [holds(value, Decision(kind, seen))], None
+
+
+def _numbers(fn: Any, value: Any, intermediates: Any, scale: Any, checked: str | None) -> Any:
+    """The log-density of each element, their sum, that with its scale, and whether the value can be.
+
+    Observed values are checked against the support and what comes before transforms, latent ones against the
+    latter.
+    """
+    if is_empty(fn, value):
+        nothing = jnp.zeros(())
+        return [nothing, nothing, nothing], ()
+    terms = fn.log_prob(value, *((intermediates,) if intermediates else ()))
+    mask = jnp.asarray(mask_of(fn))
+    check = {"all": covered, "before": covered_before}.get(checked or "")
+    covers = [] if check is None else check(fn, jnp.asarray(value), mask, lambda x: x.astype(jnp.float32))
+    plain = jnp.sum(terms)
+    total = plain if scale is None else jnp.sum(scale * terms)
+    return [terms, plain, total, *(cover.inside for cover in covers)], tuple(cover.binds for cover in covers)
