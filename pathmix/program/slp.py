@@ -94,7 +94,7 @@ class StraightLineProgram:
     indicators: tuple[str, ...]  # observed sites with a condition on their support
     plates: tuple[Plate, ...]
     minibatch: Graph | None
-    looked_at: frozenset[str] = frozenset()  # pinned sites that shape the graph without a decision
+    looked_at: frozenset[str] = frozenset()  # pinned sites that decide something which no condition shows
 
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
+from pathmix.doors.torch import without_torch_function
+
 _SMALL = {torch.uint8: jnp.uint8, torch.int8: jnp.int8, torch.int16: jnp.int16, torch.int32: jnp.int32}
 
 
@@ -48,9 +50,18 @@ def as_jax(value: torch.Tensor) -> Any:
     return jnp.broadcast_to(array, tuple(value.shape)) if any(repeated) else array
 
 
-def as_numpy(value: torch.Tensor) -> np.ndarray:
-    """A copy of a tensor's values; types that NumPy lacks become float32."""
-    value = value.detach().cpu()
-    if value.dtype is torch.bfloat16:
-        value = value.float()
-    return np.array(value.numpy())
+def as_numpy(value: Any) -> np.ndarray:
+    """A copy of a tensor's values, or of a number; types that NumPy lacks become float32."""
+    if not isinstance(value, torch.Tensor):
+        return np.array(value)
+    with without_torch_function():
+        value = value.detach().cpu()
+        if value.dtype is torch.bfloat16:
+            value = value.float()
+        return np.array(value.numpy())
+
+
+def as_engine(values: np.ndarray) -> np.ndarray:
+    """In the types that JAX has in the present precision."""
+    kind: Callable[..., Any] | None = {"i": int, "f": float}.get(values.dtype.kind)
+    return values if kind is None else values.astype(jnp.result_type(kind), copy=False)

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import torch
-from torch.fx import Node
 
 from pathmix.errors import ProgramError
 from pathmix.frontends.pyro.flatten import FlatGraph
@@ -14,6 +13,7 @@ from pathmix.frontends.pyro.lowering import TABLE
 from pathmix.frontends.pyro.lowering.callback import call_torch
 from pathmix.frontends.pyro.lowering.dtypes import as_jax, as_jax_dtype, as_numpy
 from pathmix.frontends.pyro.lowering.indexing import MASKED
+from pathmix.frontends.pyro.tape import Node, Shape
 
 # Options that say where a tensor lives, not what it is.
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator"}
@@ -22,7 +22,10 @@ _PLACEMENT = {"device", "layout", "pin_memory", "memory_format", "non_blocking",
 def interpret(graph: FlatGraph, inputs: Sequence[Any]) -> dict[Node, Any]:
     """The value of every node of the graph."""
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
-    values.update({node: _constant(node, value) for node, value in graph.constants.items()})
+    # A known mask is kept out of JAX: what it selects has a shape that is known too.
+    masks = {source for node in graph.operations if node.target in MASKED for source in node.sources}
+    for node, value in graph.constants.items():
+        values[node] = as_numpy(value) if value.dtype is torch.bool and node in masks else as_jax(value)
     for node in graph.operations:
         values[node] = _apply(node, values)
     return values
@@ -52,29 +55,15 @@ def _shape_error(node: Node) -> ProgramError:
 
 def _as_typed(node: Node, result: Any) -> Any:
     """The result in the type that PyTorch gives it: the two promote differently here and there."""
-    meta = node.meta.get("tensor_meta")
-    dtype = getattr(meta, "dtype", None)
-    if dtype is None or isinstance(result, (tuple, list)):
+    if not isinstance(node.result, Shape):
         return result
-    wanted = as_jax_dtype(dtype)
+    wanted = as_jax_dtype(node.result.dtype)
     return result if result.dtype == wanted else result.astype(wanted)
 
 
-def _constant(node: Node, value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        # A known mask is kept out of JAX: what it selects has a shape that is known too.
-        masks = value.dtype is torch.bool and any(user.target in MASKED for user in node.users)
-        return as_numpy(value) if masks else as_jax(value)
-    if isinstance(value, (tuple, list)):
-        return type(value)(_constant(node, part) for part in value)
-    return value
-
-
 def _read(argument: Any, values: dict[Node, Any]) -> Any:
-    if isinstance(argument, Node):
-        return values[argument]
-    if isinstance(argument, (tuple, list)):
-        return [_read(part, values) for part in argument]
     if isinstance(argument, torch.dtype):
         return as_jax_dtype(argument)
-    return argument
+    if isinstance(argument, (tuple, list)):
+        return [_read(part, values) for part in argument]
+    return values[argument] if isinstance(argument, Node) else argument
