@@ -4,6 +4,7 @@ Captured arrays (the data, above all) are arguments of whatever is compiled from
 graphs with the same structure share an executable.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,8 @@ import numpy as np
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, evaluate, literal, nameless, pruned
 from pathmix.program.dependence import NOTHING, Sites, dependence, sites_of
 from pathmix.program.identity import identity
+
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +79,20 @@ class Graph:
     def footprint(self) -> int:
         """Bytes of the largest array that one evaluation computes."""
         return max((_bytes(var.aval) for var in _computed(self.jaxpr)), default=8)
+
+
+def same(first: Graph, second: Graph) -> bool:
+    """Whether two graphs compute the same on the same numbers."""
+    return (
+        _ADDRESS.sub("", str(first.jaxpr)) == _ADDRESS.sub("", str(second.jaxpr))
+        and len(first.consts) == len(second.consts)
+        and all(map(_equal, first.consts, second.consts))
+    )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    a, b = np.asarray(a), np.asarray(b)
+    return np.array_equal(a, b, equal_nan=np.issubdtype(a.dtype, np.inexact))
 
 
 def apply(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:

@@ -95,6 +95,7 @@ class StraightLineProgram:
     plates: tuple[Plate, ...]
     minibatch: Graph | None
     looked_at: frozenset[str] = frozenset()  # pinned sites that decide something which no condition shows
+    fingerprint: str = ""  # of the trace, where a front end takes one
 
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1

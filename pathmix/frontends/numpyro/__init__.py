@@ -9,6 +9,10 @@ import numpy as np
 from pathmix.errors import PathmixError
 from pathmix.frontends.numpyro.explore import explore as explore
 from pathmix.frontends.numpyro.replay import replay as replay
+from pathmix.program.batch_run import BatchRun
+from pathmix.program.graph import same
+from pathmix.program.program import Program
+from pathmix.program.slp import StraightLineProgram
 
 
 def adapt(arguments: Any) -> Any:
@@ -23,6 +27,11 @@ def as_guide(model: Any, shapes: Any, draw: Any) -> Any:
     """NumPyro's inference compiles models and guides, so it has no place for random structure."""
     del model, shapes, draw
     raise PathmixError("as_pyro_guide() is for Pyro models; this posterior is of a NumPyro model.")
+
+
+def repeats(program: Program, batch_run: BatchRun, slp: StraightLineProgram) -> bool:
+    """Whether the program gives the same graph once more."""
+    return same(slp.graph, replay(program, batch_run).graph)
 
 
 def _as_jax(leaf: Any) -> Any:

@@ -100,21 +100,26 @@ class Lowered:
     looked_at: frozenset[str]
 
 
-def looked_at(flat: FlatGraph, batch_run: BatchRun) -> frozenset[str]:
-    """Sites whose values PyTorch looked at itself. That is no decision, so they must be discrete."""
+def deciding(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> frozenset[str]:
+    """The pinned sites that decide something: in the graph, they are numbers.
+
+    What PyTorch looked at itself is no decision, so it must be discrete.
+    """
     for names, source in looked_at_continuous(flat, batch_run):
         raise ProgramError(
             f"At {source} PyTorch needs a number, and gets a random value that depends on "
             f"{', '.join(map(repr, names))}. Make the number in the program, where it can be seen: "
             "int(k), or compare the value."
         )
-    return frozenset[str]().union(*sites_behind(flat, batch_run, _looked_at(flat)))
+    nodes = [*_looked_at(flat), *(flat.outputs[FIRST + i] for i in contents.decided(flat))]
+    behind = frozenset[str]().union(*_sites_behind(flat, batch_run, nodes))
+    return behind & dict(batch_run.path.pinned).keys()
 
 
 def looked_at_continuous(flat: FlatGraph, batch_run: BatchRun) -> list[tuple[list[str], Source]]:
     """The continuous sites behind values that PyTorch looked at itself, and where."""
     pinned = dict(batch_run.path.pinned)
-    looks = zip(sites_behind(flat, batch_run, _looked_at(flat)), flat.looked_at, strict=True)
+    looks = zip(_sites_behind(flat, batch_run, _looked_at(flat)), flat.looked_at, strict=True)
     return [(rest, source) for names, (_, source) in looks if (rest := sorted(names - pinned.keys()))]
 
 
@@ -122,7 +127,7 @@ def _looked_at(flat: FlatGraph) -> list[Node]:
     return [node for node, _ in flat.looked_at]
 
 
-def sites_behind(flat: FlatGraph, batch_run: BatchRun, nodes: Iterable[Node]) -> list[frozenset[str]]:
+def _sites_behind(flat: FlatGraph, batch_run: BatchRun, nodes: Iterable[Node]) -> list[frozenset[str]]:
     """The sites that each of these nodes depends on."""
     depends: dict[Any, frozenset[str]] = {
         node: frozenset([name]) for name, node in zip(batch_run.values, flat.inputs, strict=False)

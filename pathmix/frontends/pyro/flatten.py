@@ -4,7 +4,8 @@ PyTorch's functionalization turns in-place writes into values; the tape writes d
 depends on no input is a constant, and what nothing depends on is dropped.
 """
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from pathmix.doors.torch import functional, functionalized, is_functional
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.pyro.autograd import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
+from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.tape import Node, Tape, replaced
 from pathmix.program.source import Source
 
@@ -29,6 +31,31 @@ class FlatGraph:
     outputs: tuple[Node, ...]
     values: tuple[torch.Tensor, ...]  # of the outputs, at the inputs of the trace
     looked_at: tuple[tuple[Node, Source], ...]  # what PyTorch looked at by itself, and where
+
+    @property
+    def open(self) -> list[Node]:
+        """The operations that depend on inputs which are not pinned."""
+        return [node for node in self.operations if node.value is None]
+
+    @property
+    def known(self) -> dict[Node, Any]:
+        """The values that the open operations and the outputs use: constants, and what pinned inputs give."""
+        used = dict.fromkeys([*(source for node in self.open for source in node.sources), *self.outputs])
+        values = {node: self.constants.get(node, node.value) for node in used}
+        return {node: value for node, value in values.items() if value is not None}
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for traces of the same operations on the same numbers."""
+        numbers = {node: f"%{i}" for i, node in enumerate((*self.inputs, *self.constants, *self.operations))}
+        digest = hashlib.sha256()
+        for value in self.constants.values():
+            array = as_numpy(value)
+            digest.update(f"{value.dtype} {array.shape} ".encode() + array.tobytes())
+        for node in self.operations:
+            digest.update(repr((node.target, replaced((node.args, node.kwargs), Node, numbers.get))).encode())
+        digest.update(repr([numbers[node] for node in self.outputs]).encode())
+        return digest.hexdigest()
 
 
 class _Captured(TorchFunctionMode):
@@ -66,8 +93,15 @@ def _numbers(tensor: torch.Tensor) -> Any:
     return tensor.item() if tensor.ndim == 0 else [_numbers(part) for part in tensor]
 
 
-def flatten(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> FlatGraph:
-    """The operations of `function` at these inputs; decisions come out as they do there."""
+def flatten(
+    function: Callable[..., Sequence[torch.Tensor]],
+    inputs: Sequence[torch.Tensor],
+    pinned: Collection[int] = (),
+) -> FlatGraph:
+    """The operations of `function` at these inputs; decisions come out as they do there.
+
+    The inputs at the places `pinned` have these values for good.
+    """
 
     def watched(*values: torch.Tensor) -> list[torch.Tensor]:
         with _Captured(), traced_functions():
@@ -75,7 +109,7 @@ def flatten(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[to
             return [torch.clone(torch.as_tensor(output)) for output in function(*values)]
 
     tape = Tape(decompositions())
-    nodes = tuple(map(tape.input, inputs))
+    nodes = tuple(tape.input(tensor, is_pinned=i in pinned) for i, tensor in enumerate(inputs))
     with torch.enable_grad(), tape:
         outputs = functionalized(watched, *inputs)
     return _pruned(tape, nodes, outputs)

@@ -5,14 +5,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import torch
 from numpyro.distributions import biject_to
 
 from pathmix.frontends.decisions import holds
-from pathmix.frontends.pyro.contents import Contents, Lowered, looked_at
+from pathmix.frontends.pyro.contents import Contents, Lowered, deciding
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
-from pathmix.frontends.pyro.lowering.interpret import interpret
+from pathmix.frontends.pyro.lowering.interpret import interpreter
 from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
@@ -20,8 +19,11 @@ from pathmix.program.slp import BijectionTemplate
 
 
 def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
-    """Read the flat graph in JAX. What depends on no site is no decision of the path."""
-    looks = looked_at(flat, batch_run)
+    """Read the flat graph in JAX, with pinned sites at their values.
+
+    What depends on no site is no decision of the path.
+    """
+    known, interpreted = flat.known, interpreter(flat)
     decided, binding = contents.decided(flat), contents.binding(flat)
     decisions = tuple(batch_run.path.decisions[i] for i in decided)
     bijections: dict[str, BijectionTemplate] = {}
@@ -32,7 +34,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
     masks: dict[str, int] = {}
 
     def density(*inputs: jax.Array) -> list[Any]:
-        values = interpret(flat, inputs)
+        values = interpreted(*inputs)
         nodes = iter(flat.outputs)
         outputs = [values[next(nodes)], values[next(nodes)]]
         raw = [values[next(nodes)] for _ in contents.decided_after]
@@ -41,8 +43,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         outputs += [jnp.all(values[covers[number]]) for number in binding]
         for name, (build, parameters) in contents.supports.items():
             parts = [next(nodes) for _ in parameters]
-            known = [flat.constants[n] if n in flat.constants else values[n] for n in parts]
-            support = build([as_numpy(v) if isinstance(v, torch.Tensor) else v for v in known])
+            support = build([as_numpy(known[n]) if n in known else values[n] for n in parts])
             if name in contents.discrete:
                 limits[name] = integer_bounds(support)
                 if limits[name] is None:
@@ -79,5 +80,5 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         drawn=tuple(drawn.items()),
         masks=tuple(masks.items()),
         decided_after=tuple(contents.decided_after[i] for i in decided),
-        looked_at=looks,
+        looked_at=deciding(flat, contents, batch_run),
     )

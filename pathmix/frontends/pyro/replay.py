@@ -29,25 +29,39 @@ from pathmix.program.slp import Facts, Plate, StraightLineProgram
 def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
     with frontend_scope():
-        computed = False
-        flat, seen = _trace(program, batch_run, plates=None)
+        flat, seen = _whole(program, batch_run)
         if not batch_run.path.has_free_sites:
-            return _program(batch_run, seen, settle(flat, seen.contents(), batch_run), (), None)
-        if looked_at_continuous(flat, batch_run):
-            computed = True  # perhaps as an index, which can stay a tensor
-            flat, seen = _trace(program, batch_run, plates=None, computed_indices=True)
+            settled = settle(flat, seen.contents(), batch_run)
+            return _program(batch_run, seen, settled, flat.fingerprint, (), None)
         lowered = lower(flat, seen.contents(), batch_run)
         minibatch = None
         if seen.plates:
-            part, seen_of_part = _trace(program, batch_run, plates=seen.plates, computed_indices=computed)
+            part, seen_of_part = _trace(
+                program, batch_run, plates=seen.plates, computed_indices=seen.lookups.computed_indices
+            )
             minibatch = lower(part, seen_of_part.contents(), batch_run).graph
-    return _program(batch_run, seen, lowered, seen.plates, minibatch)
+    return _program(batch_run, seen, lowered, flat.fingerprint, seen.plates, minibatch)
+
+
+def repeats(program: Program, batch_run: BatchRun, slp: StraightLineProgram) -> bool:
+    """Whether the program does the same along the path once more; JAX would then read the same in it."""
+    with frontend_scope():
+        return _whole(program, batch_run)[0].fingerprint == slp.fingerprint
+
+
+def _whole(program: Program, batch_run: BatchRun) -> tuple[FlatGraph, Replayer]:
+    """The program on all its data."""
+    flat, seen = _trace(program, batch_run, plates=None)
+    if looked_at_continuous(flat, batch_run):  # perhaps as an index, which can stay a tensor
+        return _trace(program, batch_run, plates=None, computed_indices=True)
+    return flat, seen
 
 
 def _program(
     batch_run: BatchRun,
     seen: Replayer,
     lowered: Lowered,
+    fingerprint: str,
     plates: tuple[Plate, ...],
     minibatch: Graph | None,
 ) -> StraightLineProgram:
@@ -77,6 +91,7 @@ def _program(
         plates=plates,
         minibatch=minibatch,
         looked_at=lowered.looked_at,
+        fingerprint=fingerprint,
     )
 
 
@@ -98,7 +113,7 @@ def _trace(
             program()
         return replayer.outputs()
 
-    flat = flatten(density, inputs)
+    flat = flatten(density, inputs, _pinned(batch_run))
     replayer.following.check_complete()
     # Parameters are there to be looked at where they depend on no site; nothing else needs them.
     first = len(flat.outputs) - len(replayer.parameters)
@@ -106,6 +121,11 @@ def _trace(
         if node in flat.constants:
             check_known(parameter, as_numpy(flat.constants[node]), site, source)
     return flat, replayer
+
+
+def _pinned(batch_run: BatchRun) -> set[int]:
+    pinned = dict(batch_run.path.pinned)
+    return {place for place, name in enumerate(batch_run.values) if name in pinned}
 
 
 def _as_torch(values: np.ndarray) -> torch.Tensor:

@@ -12,7 +12,7 @@ import torch
 
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.decisions import seen
-from pathmix.frontends.pyro.contents import FIRST, Contents, Lowered, looked_at, sites_behind
+from pathmix.frontends.pyro.contents import FIRST, Contents, Lowered, deciding
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_jax_dtype, as_numpy
 from pathmix.frontends.supports import SupportBounds, integer_bounds
@@ -42,7 +42,6 @@ def settle(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
             outputs.append(_as_engine(next(rest)))
 
     inputs = [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in batch_run.values.values()]
-    behind = sites_behind(flat, batch_run, (flat.outputs[FIRST + i] for i in decided))
     return Lowered(
         graph=Graph.known(outputs, inputs),
         path=replace(batch_run.path, decisions=decisions),
@@ -56,8 +55,7 @@ def settle(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         drawn=tuple(drawn.items()),
         masks=(),
         decided_after=tuple(contents.decided_after[i] for i in decided),
-        # The conditions are known to hold, so they do not tell which sites decide them.
-        looked_at=looked_at(flat, batch_run).union(*behind),
+        looked_at=deciding(flat, contents, batch_run),
     )
 
 

@@ -38,6 +38,7 @@ class Node:
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     result: Any = None  # a shape, or a tuple of them
+    value: Any = None  # where it depends on pinned inputs only
     tape: Any = None  # of everything but constants
 
     @property
@@ -76,8 +77,9 @@ class Tape(TorchDispatchMode):
         self._known: dict[int, Node] = {}  # constants by id; `constants` keeps them alive
         self._may_write = True
 
-    def input(self, tensor: Tensor) -> Node:
-        node = Node(result=_shape(tensor), tape=self)
+    def input(self, tensor: Tensor, *, is_pinned: bool = False) -> Node:
+        """Follow a tensor. Along one path, a pinned one has one value, and so has what it leads to."""
+        node = Node(result=_shape(tensor), value=tensor.clone() if is_pinned else None, tape=self)
         setattr(tensor, _MARK, node)
         return node
 
@@ -101,18 +103,22 @@ class Tape(TorchDispatchMode):
             if not marked and not _is_random(func):
                 return func(*args, **options)
             found = self._by_rule(func, args, options)
-            return self._written_down(func, args, options) if found is NotImplemented else found
+            if found is not NotImplemented:
+                return found
+            is_known = not _is_random(func) and all(node.value is not None for node in marked)
+            return self._written_down(func, args, options, is_known=is_known)
 
     def _marked(self, tensor: Tensor) -> Node | None:
         node = getattr(tensor, _MARK, None)
         return node if node is not None and node.tape is self else None
 
-    def _written_down(self, func: Any, args: Any, options: dict[str, Any]) -> Any:
+    def _written_down(self, func: Any, args: Any, options: dict[str, Any], *, is_known: bool) -> Any:
         node = Node(func, *replaced((tuple(args), options), Tensor, self.node), tape=self)
         result = func(*args, **options)
         if result is None:  # a check of values
             return None
         self.operations.append(node)
+        node.value = result if is_known else None
         if isinstance(result, Tensor):
             node.result = _shape(result)
             setattr(result, _MARK, node)
@@ -120,7 +126,8 @@ class Tape(TorchDispatchMode):
         parts = tuple(result)
         node.result = tuple(_shape(part) for part in parts)
         for position, part in enumerate(parts):
-            item = Node(operator.getitem, (node, position), {}, node.result[position], self)
+            known = part if is_known else None
+            item = Node(operator.getitem, (node, position), {}, node.result[position], known, self)
             self.operations.append(item)
             setattr(part, _MARK, item)
         return result

@@ -4,7 +4,7 @@ Whole numbers keep their type: the smaller ones wrap around.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,13 +41,21 @@ def _as_float(argument: Any) -> Any:
     return argument
 
 
-def as_jax(value: torch.Tensor) -> Any:
-    """A tensor as a captured array. What was expanded is stored once and broadcast."""
+class Stored(NamedTuple):
+    """A tensor as an array. What was expanded is stored once, and broadcast where it is used."""
+
+    array: jax.Array
+    shape: tuple[int, ...]
+
+    def whole(self) -> jax.Array:
+        return self.array if self.array.shape == self.shape else jnp.broadcast_to(self.array, self.shape)
+
+
+def stored(value: torch.Tensor) -> Stored:
     value = value.detach().resolve_conj().resolve_neg()
     repeated = [size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride(), strict=True)]
-    stored = value[tuple(slice(0, 1) if r else slice(None) for r in repeated)] if any(repeated) else value
-    array = jnp.asarray(as_numpy(stored), dtype=as_jax_dtype(value.dtype))
-    return jnp.broadcast_to(array, tuple(value.shape)) if any(repeated) else array
+    once = value[tuple(slice(0, 1) if r else slice(None) for r in repeated)] if any(repeated) else value
+    return Stored(jnp.asarray(as_numpy(once), dtype=as_jax_dtype(value.dtype)), tuple(value.shape))
 
 
 def as_numpy(value: Any) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Interpret: run a flat graph in JAX, operation by operation."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -11,7 +11,7 @@ from pathmix.errors import ProgramError
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering import TABLE
 from pathmix.frontends.pyro.lowering.callback import call_torch
-from pathmix.frontends.pyro.lowering.dtypes import as_jax, as_jax_dtype, as_numpy
+from pathmix.frontends.pyro.lowering.dtypes import Stored, as_jax_dtype, as_numpy, stored
 from pathmix.frontends.pyro.lowering.indexing import MASKED
 from pathmix.frontends.pyro.tape import Node, Shape
 
@@ -20,15 +20,28 @@ _PLACEMENT = {"device", "layout", "pin_memory", "memory_format", "non_blocking",
 
 
 def interpret(graph: FlatGraph, inputs: Sequence[Any]) -> dict[Node, Any]:
-    """The value of every node of the graph."""
-    values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
+    """The value of every open node of the graph, and of what is known."""
+    return interpreter(graph)(*inputs)
+
+
+def interpreter(graph: FlatGraph) -> Callable[..., dict[Node, Any]]:
+    """The graph as a function of its inputs. Known arrays are made now, which takes longer inside a trace."""
+    operations = graph.open
     # A known mask is kept out of JAX: what it selects has a shape that is known too.
-    masks = {source for node in graph.operations if node.target in MASKED for source in node.sources}
-    for node, value in graph.constants.items():
-        values[node] = as_numpy(value) if value.dtype is torch.bool and node in masks else as_jax(value)
-    for node in graph.operations:
-        values[node] = _apply(node, values)
-    return values
+    masks = {source for node in operations if node.target in MASKED for source in node.sources}
+    known: dict[Node, Any] = {}
+    for node, value in graph.known.items():
+        known[node] = as_numpy(value) if value.dtype is torch.bool and node in masks else stored(value)
+
+    def run(*inputs: Any) -> dict[Node, Any]:
+        values = {node: v.whole() if isinstance(v, Stored) else v for node, v in known.items()}
+        for node, value in zip(graph.inputs, inputs, strict=True):
+            values.setdefault(node, value)
+        for node in operations:
+            values[node] = _apply(node, values)
+        return values
+
+    return run
 
 
 def _apply(node: Node, values: dict[Node, Any]) -> Any:
