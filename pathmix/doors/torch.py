@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor, maybe_current_level
 from torch.autograd.function import Function, FunctionCtx
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -21,8 +20,10 @@ __all__ = [
     "functorch_level",
     "is_functional",
     "is_traced",
+    "release",
+    "reserve",
     "schema_of",
-    "storage_of",
+    "storage_id",
     "through_forward_passes",
     "tree_leaves",
     "without_torch_function",
@@ -86,10 +87,20 @@ def without_torch_function() -> AbstractContextManager[Any]:
     return torch._C.DisableTorchFunction()
 
 
-def storage_of(tensor: torch.Tensor) -> tuple[int, Any]:
-    """What a tensor shares with its views: an id, and what keeps that from being used again."""
-    reference = StorageWeakRef(tensor.untyped_storage())
-    return reference.cdata, reference
+def storage_id(tensor: torch.Tensor) -> int | None:
+    """The same for a tensor and its views; None where there is no one storage: sparse tensors, those of vmap."""
+    if tensor.layout is not torch.strided or is_functorch_wrapped_tensor(tensor):
+        return None
+    return tensor.untyped_storage()._cdata
+
+
+def reserve(tensor: torch.Tensor) -> None:
+    """Keep a storage's id from being used for another one, until it is released; its memory may be."""
+    tensor.untyped_storage()._weak_ref()
+
+
+def release(identifier: int) -> None:
+    _torch.UntypedStorage._free_weak_ref(identifier)
 
 
 def schema_of(operation: Any) -> Any:

@@ -222,6 +222,19 @@ def test_torch_shows_values_in_place_of_writes():
     assert not of_torch.schema_of(torch.ops.aten.add.Tensor).is_mutable
 
 
+def test_torch_knows_what_views_share():
+    x = torch.ones(4)
+    assert (
+        of_torch.storage_id(x[1:].reshape(3, 1)) == of_torch.storage_id(x) != of_torch.storage_id(x.clone())
+    )
+    assert of_torch.storage_id(x.to_sparse()) is None
+    identifier = of_torch.storage_id(x)
+    of_torch.reserve(x)
+    del x
+    assert identifier not in {of_torch.storage_id(torch.ones(4)) for _ in range(100)}
+    of_torch.release(identifier)
+
+
 def test_torch_has_rules_to_write_operations_in_simpler_ones():
     rules = of_torch.core_decompositions([torch.ops.aten.hardtanh])
     assert torch.ops.aten.hardtanh.default in rules and len(rules) > 100

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from pathmix.doors.torch import TorchDispatchMode, storage_of, without_torch_function
+from pathmix.doors.torch import TorchDispatchMode, release, reserve, storage_id, without_torch_function
 from pathmix.frontends.pyro.tape import tensors_in
 
 
@@ -19,15 +19,28 @@ class Influence(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.has_say = False
-        self._reached: dict[int, Any] = {}  # storages; what refers to them weakly keeps their ids from reuse
+        self._reached: set[int] = set()  # storages
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        while self._reached:
+            release(self._reached.pop())
 
     def add(self, tensor: torch.Tensor) -> None:
-        key, reference = storage_of(tensor)
-        self._reached[key] = reference
+        with without_torch_function():
+            storage = storage_id(tensor)
+            if storage is None:
+                self.has_say = True  # what it reaches cannot be followed
+            elif storage not in self._reached:
+                reserve(tensor)
+                self._reached.add(storage)
 
     def reaches(self, tensor: torch.Tensor) -> bool:
+        if not self._reached:
+            return False
         with without_torch_function():
-            return bool(self._reached) and storage_of(tensor)[0] in self._reached
+            storage = storage_id(tensor)
+        return storage is None or storage in self._reached
 
     def look(self, tensor: Any) -> None:
         """Something other than an operation reads a tensor."""

@@ -19,6 +19,15 @@ from pathmix.program.source import Source, caller
 
 # Operations whose result is not a tensor: PyTorch looks at the values.
 _LOOKS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default}
+# What they give is whatever was in memory, and would differ from trace to trace.
+_EMPTY = {
+    torch.ops.aten.empty,
+    torch.ops.aten.empty_like,
+    torch.ops.aten.empty_permuted,
+    torch.ops.aten.empty_strided,
+    torch.ops.aten.new_empty,
+    torch.ops.aten.new_empty_strided,
+}
 _MARK = "_pathmix_node"  # of a tensor that is on a tape
 
 
@@ -101,7 +110,8 @@ class Tape(TorchDispatchMode):
             if not self._may_write and _writes(func):
                 raise _Written
             if not marked and not _is_random(func):
-                return func(*args, **options)
+                result = func(*args, **options)
+                return result.zero_() if func.overloadpacket in _EMPTY else result
             found = self._by_rule(func, args, options)
             if found is not NotImplemented:
                 return found

@@ -100,6 +100,19 @@ def by_numpy():
     pyro.sample("v", ByNumPy(u))
 
 
+def batched():
+    coin = pyro.sample("coin", dist.Bernoulli(0.5))
+    u = pyro.sample("u", dist.Normal(torch.zeros(3), 1.0 + coin).to_event(1))
+    level = torch.vmap(lambda element: 2 * element)(u).sum()
+    pyro.sample("v", dist.Normal(level, 1.0))
+
+
+def sparse():
+    coin = pyro.sample("coin", dist.Bernoulli(0.5))
+    u = pyro.sample("u", dist.Normal(torch.zeros(3, 1), 1.0 + coin).to_event(2))
+    pyro.sample("v", dist.Normal(torch.sparse.mm(torch.eye(3).to_sparse(), u).sum(), 1.0))
+
+
 def plates():
     coin = pyro.sample("coin", dist.Bernoulli(0.5))
     with pyro.plate("rows", 3):
@@ -109,7 +122,7 @@ def plates():
 
 OWN = [
     written_later, hierarchy, through_a_view, decided, probability, counted, computed_index, fails_at_times,
-    invalid_at_times, by_numpy, plates,
+    invalid_at_times, by_numpy, batched, sparse, plates,
 ]  # fmt: skip
 PROGRAMS = {**dict.fromkeys(OWN, ()), **pyro_programs.PROGRAMS}
 

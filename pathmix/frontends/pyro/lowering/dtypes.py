@@ -13,17 +13,30 @@ import torch
 
 from pathmix.doors.torch import without_torch_function
 
+_ENGINE = {
+    kind: (np.dtype(single), np.dtype(double))
+    for kind, single, double in (
+        ("f", np.float32, np.float64),
+        ("c", np.complex64, np.complex128),
+        ("i", np.int32, np.int64),
+    )
+}
 _SMALL = {torch.uint8: jnp.uint8, torch.int8: jnp.int8, torch.int16: jnp.int16, torch.int32: jnp.int32}
 
 
 def as_jax_dtype(dtype: torch.dtype | None) -> Any:
     if dtype is None or dtype.is_floating_point:
-        return jnp.result_type(float)
+        return engine_dtype("f")
     if dtype.is_complex:
-        return jnp.result_type(complex)
+        return engine_dtype("c")
     if dtype is torch.bool:
         return jnp.bool_
-    return _SMALL.get(dtype, jnp.result_type(int))
+    return _SMALL.get(dtype) or engine_dtype("i")
+
+
+def engine_dtype(kind: str) -> Any:
+    """The type of floats (f), complex (c) or whole numbers (i) in the present precision."""
+    return _ENGINE[kind][bool(getattr(jax.config, "jax_enable_x64"))]
 
 
 def on_floats(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -71,5 +84,5 @@ def as_numpy(value: Any) -> np.ndarray:
 
 def as_engine(values: np.ndarray) -> np.ndarray:
     """In the types that JAX has in the present precision."""
-    kind: Callable[..., Any] | None = {"i": int, "f": float}.get(values.dtype.kind)
-    return values if kind is None else values.astype(jnp.result_type(kind), copy=False)
+    kind = values.dtype.kind
+    return values.astype(engine_dtype(kind), copy=False) if kind in "if" else values
