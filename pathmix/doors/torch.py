@@ -88,7 +88,7 @@ def without_torch_function() -> AbstractContextManager[Any]:
 
 
 def storage_id(tensor: torch.Tensor) -> int | None:
-    """The same for a tensor and its views; None where there is no one storage: sparse tensors, those of vmap."""
+    """The same for a tensor and its views; None without one storage: sparse tensors, those of vmap."""
     if tensor.layout is not torch.strided or is_functorch_wrapped_tensor(tensor):
         return None
     return tensor.untyped_storage()._cdata

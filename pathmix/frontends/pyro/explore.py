@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from pathmix.frontends.pyro.foresight import Foresight
-from pathmix.frontends.pyro.record import LeftPath, record
-from pathmix.frontends.pyro.run import Run
+from pathmix.frontends.pyro.record import record
+from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun, OnFailure

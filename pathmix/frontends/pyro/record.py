@@ -14,12 +14,7 @@ from pyro import distributions as dist
 
 from pathmix.doors.pyro import Messenger, site_is_subsample
 from pathmix.doors.torch import functorch_level
-from pathmix.errors import (
-    InvalidParameterError,
-    PathmixError,
-    ProgramError,
-    UnsupportedSiteError,
-)
+from pathmix.errors import InvalidParameterError, PathmixError, ProgramError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn
 from pathmix.frontends.parameters import Parameter, invalid, parameters
@@ -28,8 +23,17 @@ from pathmix.frontends.pyro.influence import Influence
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
-from pathmix.frontends.pyro.run import Run
-from pathmix.frontends.pyro.sites import in_plate, is_discrete, is_latent, is_observation, marks_fixed
+from pathmix.frontends.pyro.run import LeftPath, Run
+from pathmix.frontends.pyro.sites import (
+    check_distribution,
+    in_plate,
+    is_discrete,
+    is_latent,
+    is_observation,
+    keep_initial_value,
+    marks_fixed,
+    unobserve,
+)
 from pathmix.frontends.pyro.supports import is_inside
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
@@ -39,11 +43,7 @@ from pathmix.program.failures import FailedRun
 from pathmix.program.path import Decision, DecisionKind, Path
 from pathmix.program.program import Program
 from pathmix.program.source import Place, caller, calling_place, raised_at
-from pathmix.program.wishes import SIMULATED, OutsideSupport, Wishes, observed_batch
-
-
-class LeftPath(BaseException):
-    """A forced run does not follow the path that it was meant to. No program may catch it."""
+from pathmix.program.wishes import SIMULATED, OutsideSupport, Wishes
 
 
 def record(
@@ -146,13 +146,13 @@ class _Recorder(Messenger):
         if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
             msg["value"], msg["is_observed"] = None, False
         elif self.wishes.simulates(name, observed=observed):
-            _unobserve(msg)
+            unobserve(msg)
         for parameter, _, bad in self._checked_parameters(msg):
             self.overlook(parameter.value)
             if bad.any():
                 self.invalid.append(parameter.outside(msg["name"], caller()))
         if msg["value"] is None:
-            self._check_distribution(msg)
+            check_distribution(msg)
             if isinstance(msg["fn"], dist.Uniform):
                 check_proper(msg["name"], as_numpy(msg["fn"].low), as_numpy(msg["fn"].high))
             self._draw(msg)
@@ -243,31 +243,8 @@ class _Recorder(Messenger):
     def _reseed(self) -> None:
         reseed(self.word, self._position)
 
-    def _check_distribution(self, msg: Any) -> None:
-        if not hasattr(msg["fn"], "log_prob") or not hasattr(msg["fn"], "support"):
-            raise UnsupportedSiteError(
-                f"The site {msg['name']!r} at {caller()} draws from {msg['fn']!r}, which is not a Pyro "
-                "distribution: it has no density."
-            )
-
     def run(self) -> Run:
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
         if self.follow is not None and path != self.follow:
             raise LeftPath
         return Run(path, tuple(self.places), self.log.places, self.values, self.observed, tuple(self.invalid))
-
-
-def keep_initial_value(program: Program, msg: Any) -> None:
-    """Give a parameter the value that it had in the first run: its initial value may be random."""
-    if msg["name"] in program.params:
-        msg["value"] = program.params[msg["name"]]
-
-
-def _unobserve(msg: Any) -> None:
-    fn = msg["fn"]
-    shape = fn.shape() if msg["value"] is None else tuple(torch.as_tensor(msg["value"]).shape)
-    if shape != fn.shape():
-        # Values broadcast against their distribution; simulate as many as were observed.
-        msg["fn"] = fn.expand(observed_batch(msg["name"], shape, fn.batch_shape, fn.event_shape))
-    msg["value"], msg["is_observed"] = None, False
-    msg["infer"] = {**msg["infer"], SIMULATED: True}

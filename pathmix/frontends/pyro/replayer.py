@@ -16,13 +16,13 @@ from pathmix.frontends.observations import broadcast_remark, covered, covered_be
 from pathmix.frontends.parameters import Parameter, parameters
 from pathmix.frontends.pyro.contents import Contents, Observation
 from pathmix.frontends.pyro.lookups import Lookups
-from pathmix.frontends.pyro.record import keep_initial_value
 from pathmix.frontends.pyro.sites import (
     filled,
     is_deterministic,
     is_discrete,
     is_latent,
     is_observation,
+    keep_initial_value,
     marks_fixed,
     mask_of,
 )

@@ -8,6 +8,10 @@ from pathmix.program.path import Path
 from pathmix.program.source import Place
 
 
+class LeftPath(BaseException):
+    """A forced run does not follow the path that it was meant to. No program may catch it."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What one forward run saw."""

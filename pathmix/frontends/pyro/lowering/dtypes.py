@@ -65,10 +65,14 @@ class Stored(NamedTuple):
 
 
 def stored(value: torch.Tensor) -> Stored:
+    return Stored(jnp.asarray(once(value), dtype=as_jax_dtype(value.dtype)), tuple(value.shape))
+
+
+def once(value: torch.Tensor) -> np.ndarray:
+    """A tensor's values; what was expanded has one element."""
     value = value.detach().resolve_conj().resolve_neg()
     repeated = [size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride(), strict=True)]
-    once = value[tuple(slice(0, 1) if r else slice(None) for r in repeated)] if any(repeated) else value
-    return Stored(jnp.asarray(as_numpy(once), dtype=as_jax_dtype(value.dtype)), tuple(value.shape))
+    return as_numpy(value[tuple(slice(0, 1) if r else slice(None) for r in repeated)])
 
 
 def as_numpy(value: Any) -> np.ndarray:
