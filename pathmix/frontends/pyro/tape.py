@@ -112,10 +112,11 @@ class Tape(TorchDispatchMode):
             if not marked and not _is_random(func):
                 result = func(*args, **options)
                 return result.zero_() if func.overloadpacket in _EMPTY else result
-            found = self._by_rule(func, args, options)
+            is_known = not _is_random(func) and all(node.value is not None for node in marked)
+            # What is known is read by nobody, so it need not be in simple operations.
+            found = NotImplemented if is_known else self._by_rule(func, args, options)
             if found is not NotImplemented:
                 return found
-            is_known = not _is_random(func) and all(node.value is not None for node in marked)
             return self._written_down(func, args, options, is_known=is_known)
 
     def _marked(self, tensor: Tensor) -> Node | None:
