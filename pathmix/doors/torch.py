@@ -6,39 +6,30 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
-from torch._C._functorch import _wrap_functional_tensor, is_functorch_wrapped_tensor, maybe_current_level
-from torch._guards import TracingContext, tracing
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._C._functorch import is_functorch_wrapped_tensor, maybe_current_level
 from torch.autograd.function import Function, FunctionCtx
-from torch.fx.experimental.proxy_tensor import (
-    disable_proxy_modes_tracing,
-    get_proxy_mode,
-    get_proxy_slot,
-    make_fx,
-)
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 __all__ = [
-    "FakeTensorMode",
     "TorchDispatchMode",
-    "TracingContext",
     "asks_for_validity",
     "core_decompositions",
     "functional",
+    "functionalized",
     "functorch_level",
     "is_functional",
     "is_traced",
-    "looked_at",
-    "make_fx",
+    "release",
+    "reserve",
     "schema_of",
+    "storage_id",
     "through_forward_passes",
-    "tracing",
     "tree_leaves",
-    "tree_map_only",
-    "untraced",
     "without_torch_function",
 ]
+
+_torch: Any = torch
 
 # Only the validation of distributions asks this; those made outside our scope may still do it.
 asks_for_validity = getattr(torch, "_is_all_true")
@@ -60,31 +51,56 @@ def is_traced() -> bool:
     )
 
 
+def functionalized(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of tensors gives, with values in place of all writes; `TorchDispatchMode`s see these.
+
+    `torch.func.functionalize` leaves the writes inside PyTorch's composite operations.
+    """
+    wrapped = [functional(a) if isinstance(a, torch.Tensor) else a for a in arguments]
+    _torch._enable_functionalization(reapply_views=True)
+    try:
+        results = function(*wrapped)
+    finally:
+        _torch._disable_functionalization()
+    return tree_map_only(torch.Tensor, _plain, results)
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    if not _torch._is_functional_tensor(tensor):
+        return tensor
+    _torch._sync(tensor)
+    return _torch._from_functional_tensor(tensor)
+
+
 def is_functional(tensor: torch.Tensor) -> bool:
-    """Whether `functionalize` follows writes into a tensor."""
-    return is_functorch_wrapped_tensor(tensor)
+    """Whether writes into a tensor are followed."""
+    return _torch._is_functional_tensor(tensor) or is_functorch_wrapped_tensor(tensor)
 
 
-def functional(tensor: torch.Tensor, level: Any) -> torch.Tensor:
-    """A tensor that `functionalize` follows writes into; by itself, it knows of its inputs alone."""
-    return _wrap_functional_tensor(tensor, level)
-
-
-def untraced() -> AbstractContextManager[Any]:
-    """Inside, operations are not written down by `make_fx`."""
-    return disable_proxy_modes_tracing()
-
-
-def looked_at(tensors: Sequence[Any]) -> list[Any]:
-    """The nodes of tensors that `make_fx` knows: library code that looks at them is told of."""
-    mode: Any = get_proxy_mode()
-    slots: list[Any] = [get_proxy_slot(tensor, mode.tracer, default=None) for tensor in tensors]
-    return [slot.proxy.node for slot in slots if slot is not None]
+def functional(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor into which writes are followed; otherwise they are in the arguments and new tensors alone."""
+    return _torch._to_functional_tensor(tensor)
 
 
 def without_torch_function() -> AbstractContextManager[Any]:
     """Inside, `__torch_function__` is not called a second time."""
     return torch._C.DisableTorchFunction()
+
+
+def storage_id(tensor: torch.Tensor) -> int | None:
+    """The same for a tensor and its views; None without one storage: sparse tensors, those of vmap."""
+    if tensor.layout is not torch.strided or is_functorch_wrapped_tensor(tensor):
+        return None
+    return tensor.untyped_storage()._cdata
+
+
+def reserve(tensor: torch.Tensor) -> None:
+    """Keep a storage's id from being used for another one, until it is released; its memory may be."""
+    tensor.untyped_storage()._weak_ref()
+
+
+def release(identifier: int) -> None:
+    _torch.UntypedStorage._free_weak_ref(identifier)
 
 
 def schema_of(operation: Any) -> Any:
@@ -106,10 +122,10 @@ _rules: ContextVar[Rules | None] = ContextVar("pathmix_rules", default=None)
 
 @contextmanager
 def through_forward_passes(rules: Rules) -> Iterator[None]:
-    """Inside `functionalize`, applying a function with a derivative of its own runs its forward pass.
+    """Inside, applying a function with a derivative of its own runs its forward pass.
 
-    `functionalize` cannot follow `torch.autograd.Function`. `rules` say what to run instead for some. Other
-    threads, and code outside `functionalize`, keep PyTorch's method.
+    A trace cannot follow `torch.autograd.Function`. `rules` say what to run instead for some. Other threads
+    keep PyTorch's method.
     """
     functions: Any = Function
     before, token = functions.__dict__["apply"], _rules.set(rules)
@@ -123,7 +139,7 @@ def through_forward_passes(rules: Rules) -> Iterator[None]:
 
 def _forward(function: Any, *arguments: Any, **options: Any) -> Any:
     rules = _rules.get()
-    if rules is None or maybe_current_level() is None:
+    if rules is None:
         return _apply.__get__(None, function)(*arguments, **options)
     if function in rules:
         return rules[function](*arguments)

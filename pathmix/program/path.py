@@ -35,6 +35,11 @@ class Path:
     decisions: tuple[Decision, ...]
     pinned: tuple[tuple[str, PinnedValue], ...]
 
+    @property
+    def has_free_sites(self) -> bool:
+        """Whether anything is left to infer once discrete sites are pinned."""
+        return len(self.pinned) < len(self.addresses)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of a canonical encoding: JSON quotes names, so no two paths can collide."""

@@ -67,6 +67,10 @@ class Frontend(Protocol):
         """The straight-line program of a recorded path."""
         ...
 
+    def repeats(self, program: "Program", batch_run: BatchRun, slp: StraightLineProgram) -> bool:
+        """Whether the program does the same along the path once more, on the same numbers."""
+        ...
+
     def as_guide(
         self, model: Callable[..., Any], shapes: dict[str, tuple[int, ...]], draw: Callable[[int], JointDraw]
     ) -> Callable[..., None]:

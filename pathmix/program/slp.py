@@ -101,8 +101,9 @@ class StraightLineProgram:
     indicators: tuple[str, ...]  # observed sites with a condition on their support
     plates: tuple[Plate, ...]
     minibatch: Graph | None
-    looked_at: frozenset[str] = frozenset()  # pinned sites that shape the graph without a decision
+    looked_at: frozenset[str] = frozenset()  # pinned sites that decide something which no condition shows
     settled: Settled | None = None  # where the run that found the path tells; the graph says it too
+    fingerprint: str = ""  # of the trace, where a front end takes one
 
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1

@@ -13,7 +13,7 @@ import pytest
 import torch
 from numpyro.contrib.control_flow import scan
 from numpyro.contrib.control_flow.scan import scan_wrapper
-from torch.func import functionalize, vmap
+from torch.func import vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pathmix.doors import jax as of_jax
@@ -216,29 +216,48 @@ def test_torch_follows_writes_into_wrapped_tensors():
     data = torch.zeros(2)
 
     def write(x):
-        wrapped = of_torch.functional(data, of_torch.functorch_level())
+        wrapped = of_torch.functional(data)
         assert of_torch.is_functional(wrapped) and not of_torch.is_functional(data)
         wrapped += x
         return wrapped.clone()
 
-    np.testing.assert_array_equal(functionalize(write)(torch.ones(2)), [1, 1])
+    np.testing.assert_array_equal(of_torch.functionalized(write, torch.ones(2)), [1, 1])
     np.testing.assert_array_equal(data, [0, 0])
 
 
-def test_torch_nodes_that_are_looked_at_are_known():
-    nodes = []
+def test_torch_shows_values_in_place_of_writes():
+    class Seen(of_torch.TorchDispatchMode):
+        operations = ()
 
-    outside = torch.ones(2)
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.operations = (*self.operations, func)
+            with of_torch.without_torch_function():
+                return func(*args, **(kwargs or {}))
 
-    def look(x):
-        y = x * 2
-        nodes.extend(of_torch.looked_at([y, outside]))
-        return y
+    def written(x):
+        filled = torch.zeros(2)
+        filled[0] = x[1]
+        return filled.isclose(x)  # writes into tensors of its own
 
-    make_fx(look)(torch.ones(2))
-    assert [node.target for node in nodes] == [torch.ops.aten.mul.Tensor]
+    with Seen() as seen:
+        np.testing.assert_array_equal(of_torch.functionalized(written, torch.ones(2)), [True, False])
+    assert len(seen.operations) > 5
+    assert not any(of_torch.schema_of(operation).is_mutable for operation in seen.operations)
     assert of_torch.schema_of(torch.ops.aten.add_.Tensor).is_mutable
     assert not of_torch.schema_of(torch.ops.aten.add.Tensor).is_mutable
+
+
+def test_torch_knows_what_views_share():
+    x = torch.ones(4)
+    assert (
+        of_torch.storage_id(x[1:].reshape(3, 1)) == of_torch.storage_id(x) != of_torch.storage_id(x.clone())
+    )
+    assert of_torch.storage_id(x.to_sparse()) is None
+    identifier = of_torch.storage_id(x)
+    of_torch.reserve(x)
+    del x
+    assert identifier not in {of_torch.storage_id(torch.ones(4)) for _ in range(100)}
+    of_torch.release(identifier)
 
 
 def test_torch_has_rules_to_write_operations_in_simpler_ones():
@@ -258,8 +277,7 @@ def test_torch_functions_run_their_forward_pass_in_one_thread_only():
 
     x = torch.tensor(3.0, requires_grad=True)
     with of_torch.through_forward_passes({of_pyro.SafeLog: lambda x: x - 1}):
-        assert functionalize(Own.apply)(torch.tensor(3.0)) == 6
-        assert functionalize(of_pyro.SafeLog.apply)(torch.tensor(3.0)) == 2
-        assert torch.autograd.grad(Own.apply(x), x)[0] == 5
+        assert of_torch.functionalized(Own.apply, torch.tensor(3.0)) == 6
+        assert of_torch.functionalized(of_pyro.SafeLog.apply, torch.tensor(3.0)) == 2
         assert elsewhere(lambda: torch.autograd.grad(Own.apply(x), x)[0]) == 5
     assert torch.autograd.grad(Own.apply(x), x)[0] == 5

@@ -1,5 +1,6 @@
 """The front end for NumPyro programs."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -9,6 +10,10 @@ import numpy as np
 from pathmix.errors import PathmixError
 from pathmix.frontends.numpyro.explore import explore as explore
 from pathmix.frontends.numpyro.replay import replay as replay
+from pathmix.program.batch_run import BatchRun
+from pathmix.program.program import Program
+from pathmix.program.same import same
+from pathmix.program.slp import StraightLineProgram
 
 
 def adapt(arguments: Any) -> Any:
@@ -23,6 +28,11 @@ def as_guide(model: Any, shapes: Any, draw: Any) -> Any:
     """NumPyro's inference compiles models and guides, so it has no place for random structure."""
     del model, shapes, draw
     raise PathmixError("as_pyro_guide() is for Pyro models; this posterior is of a NumPyro model.")
+
+
+def repeats(program: Program, batch_run: BatchRun, slp: StraightLineProgram) -> bool:
+    """Whether the program gives the same graph once more."""
+    return same(slp.graph, replay(program, replace(batch_run, trace=None)).graph)
 
 
 def _as_jax(leaf: Any) -> Any:

@@ -9,6 +9,7 @@ import torch
 from pathmix.frontends.pyro.explore import explore as explore
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.guide import PyroGuide
+from pathmix.frontends.pyro.replay import repeats as repeats
 from pathmix.frontends.pyro.replay import replay as replay
 
 as_guide = PyroGuide

@@ -1,4 +1,4 @@
-"""Functions with a derivative of their own (`torch.autograd.Function`), which `functionalize` cannot follow.
+"""Functions with a derivative of their own (`torch.autograd.Function`), which a trace cannot follow.
 
 They are traced through what their forward pass does; JAX differentiates that. The one that Pyro's
 densities use for its derivative is written out.
@@ -13,7 +13,7 @@ from pathmix.doors.torch import through_forward_passes
 
 
 def traced_functions() -> AbstractContextManager[None]:
-    """Inside `functionalize`, applying such a function runs its forward pass. Other code is unharmed."""
+    """Inside, applying such a function runs its forward pass."""
     return through_forward_passes({SafeLog: _safe_log})
 
 

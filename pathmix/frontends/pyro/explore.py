@@ -1,11 +1,13 @@
-"""Explore: the paths that a batch of seeds takes, one run of the program for each seed."""
+"""Explore: the paths that a batch of seeds takes, one run of the program for each that is not foreseen."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from pathmix.frontends.pyro.record import LeftPath, Run, record
+from pathmix.frontends.pyro.foresight import Foresight
+from pathmix.frontends.pyro.record import record
+from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun, OnFailure
@@ -32,9 +34,15 @@ def explore(
     """See `Frontend.explore`."""
     words = seed.words(len(wanted))
     groups: dict[Path, _Runs] = {}
+    foresight = Foresight()
+    plain = wishes == Wishes()
     with frontend_scope():
         for position in np.flatnonzero(wanted):
-            run = record(program, int(words[position]), wishes.row(int(position)))
+            word = int(words[position])
+            run = foresight.run(word) if plain else "open"
+            if not isinstance(run, Run):
+                learns = foresight if run == "unknown" else None
+                run = record(program, word, wishes.row(int(position)), foresight=learns)
             if isinstance(run, FailedRun):
                 if on_failure is None:
                     raise run.error
@@ -42,20 +50,27 @@ def explore(
                 continue
             groups.setdefault(run.path, {})[int(position)] = run
     for path, followers in groups.items():
-        tries = 0 if have is None or not path.pinned else _ENOUGH_FORCED - have(path) - len(followers)
+        fills_up = have is not None and path.pinned and path.has_free_sites
+        tries = _ENOUGH_FORCED - have(path) - len(followers) if have is not None and fills_up else 0
         others = [position for position in range(len(wanted)) if position not in followers]
         others = others[: max(tries, 0)]
-        forced = _forced(program, path, words, others)
-        yield _execution(followers, forced, len(wanted), len(followers) + len(others))
+        forced = _forced(program, path, words, others, foresight)
+        foreseen = sum(run.is_foreseen for run in (*followers.values(), *forced.values()))
+        yield _execution(followers, forced, len(wanted), len(followers) + len(others) - foreseen)
 
 
-def _forced(program: Program, path: Path, words: np.ndarray, positions: Sequence[int]) -> _Runs:
+def _forced(
+    program: Program, path: Path, words: np.ndarray, positions: Sequence[int], foresight: Foresight
+) -> _Runs:
     """Runs whose discrete sites are forced to the path; those that leave it all the same are dropped."""
+    pinned = dict(path.pinned)
     runs: _Runs = {}
     with frontend_scope():
         for position in positions:
+            word = int(words[position])
             try:
-                run = record(program, int(words[position]), Wishes(), follow=path)
+                foreseen = foresight.run(word, pinned)
+                run = foreseen if isinstance(foreseen, Run) else record(program, word, Wishes(), follow=path)
             except LeftPath:
                 continue
             if not isinstance(run, FailedRun):

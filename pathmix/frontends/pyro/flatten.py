@@ -1,42 +1,25 @@
 """Flatten: a PyTorch function as a flat graph of ATen operations, free of writes and of constants.
 
-`functionalize` turns in-place writes into values; `make_fx` writes down the operations. What depends
-on no input is computed here, once, and what nothing depends on is dropped.
+PyTorch's functionalization turns in-place writes into values; the tape writes down the operations. What
+depends on no input is a constant, and what nothing depends on is dropped.
 """
 
-import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from torch.func import functionalize
-from torch.fx import GraphModule, Node
-from torch.fx.node import map_arg
 from torch.overrides import TorchFunctionMode
 
-from pathmix.doors.torch import (
-    FakeTensorMode,
-    TorchDispatchMode,
-    TracingContext,
-    functional,
-    functorch_level,
-    is_functional,
-    looked_at,
-    make_fx,
-    schema_of,
-    tracing,
-    tree_map_only,
-    untraced,
-    without_torch_function,
-)
+from pathmix.doors.torch import functional, functionalized, is_functional
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.pyro.autograd import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
-from pathmix.program.source import Source, caller
-
-# Operations whose result is not a tensor: PyTorch looks at the values.
-_LOOKS = {torch.ops.aten._local_scalar_dense.default, torch.ops.aten.equal.default}
+from pathmix.frontends.pyro.lowering.dtypes import once
+from pathmix.frontends.pyro.tape import Node, Tape, replaced
+from pathmix.program.source import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,48 +28,51 @@ class FlatGraph:
 
     inputs: tuple[Node, ...]
     operations: tuple[Node, ...]
-    constants: dict[Node, Any]  # tensors that the operations or the outputs use
-    outputs: tuple[Any, ...]  # nodes
+    constants: dict[Node, torch.Tensor]  # that the operations or the outputs use
+    outputs: tuple[Node, ...]
+    values: tuple[torch.Tensor, ...]  # of the outputs, at the inputs of the trace
     looked_at: tuple[tuple[Node, Source], ...]  # what PyTorch looked at by itself, and where
 
+    @property
+    def open(self) -> list[Node]:
+        """The operations that depend on inputs which are not pinned."""
+        return [node for node in self.operations if node.value is None]
 
-@dataclass(eq=False)
-class _Looks(TorchDispatchMode):
-    """Answers library code that turns a traced tensor into a number, and keeps what it looked at."""
+    @property
+    def known(self) -> dict[Node, Any]:
+        """The values that the open operations and the outputs use: constants, and what pinned inputs give."""
+        used = dict.fromkeys([*(source for node in self.open for source in node.sources), *self.outputs])
+        values = {node: self.constants.get(node, node.value) for node in used}
+        return {node: value for node, value in values.items() if value is not None}
 
-    seen: list[tuple[Node, Source]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func not in _LOOKS:
-            options = {n: None if n == "generator" else option for n, option in (kwargs or {}).items()}
-            with without_torch_function():  # what the program called has been through it
-                return func(*args, **options)
-        with untraced():
-            value = func(*args)
-        self.seen += [(node, caller()) for node in looked_at(args)]
-        return value
+    @property
+    def fingerprint(self) -> str:
+        """The same for traces of the same operations on the same numbers."""
+        numbers = {node: f"%{i}" for i, node in enumerate((*self.inputs, *self.constants, *self.operations))}
+        digest = hashlib.blake2b()
+        for value in self.constants.values():
+            digest.update(f"{value.dtype} {tuple(value.shape)} ".encode())
+            digest.update(np.ascontiguousarray(once(value)).data)
+        for node in self.operations:
+            digest.update(repr((node.target, replaced((node.args, node.kwargs), Node, numbers.get))).encode())
+        digest.update(repr([numbers[node] for node in self.outputs]).encode())
+        return digest.hexdigest()
 
 
 class _Captured(TorchFunctionMode):
     """Lets the program write into tensors made from its data, and into the data: both stay unharmed.
 
-    `functionalize` only follows writes into tensors that it knows of, and it knows of the inputs alone.
+    Functionalization only follows writes into tensors that it knows of: inputs, and what is made inside.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.level: Any = functorch_level()  # that of `functionalize`; the program may add more
         self.known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by id, kept alive
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if functorch_level() is None:  # below `functionalize`, where its tensors must not come
-            return func(*args, **(kwargs or {}))
         if func is torch.Tensor.tolist:
             return _numbers(args[0])
-        positional, named = tree_map_only(torch.Tensor, self._functional, (args, kwargs or {}))
+        positional, named = replaced((args, kwargs or {}), torch.Tensor, self._functional)
         if getattr(func, "__name__", None) == "__get__":
             plain = func(*args)
             if not isinstance(plain, torch.Tensor):  # requires_grad and the like, which wrapping changes
@@ -94,13 +80,13 @@ class _Captured(TorchFunctionMode):
         result = func(*positional, **named)
         if torch.is_grad_enabled():
             return result
-        return tree_map_only(torch.Tensor, torch.Tensor.detach, result)  # as torch.no_grad() means it
+        return replaced(result, torch.Tensor, torch.Tensor.detach)  # as torch.no_grad() means it
 
     def _functional(self, tensor: torch.Tensor) -> torch.Tensor:
         if is_functional(tensor):
             return tensor
         if id(tensor) not in self.known:
-            self.known[id(tensor)] = tensor, functional(tensor, self.level)
+            self.known[id(tensor)] = tensor, functional(tensor)
         return self.known[id(tensor)][1]
 
 
@@ -108,100 +94,48 @@ def _numbers(tensor: torch.Tensor) -> Any:
     return tensor.item() if tensor.ndim == 0 else [_numbers(part) for part in tensor]
 
 
-def flatten(function: Callable[..., Sequence[torch.Tensor]], inputs: Sequence[torch.Tensor]) -> FlatGraph:
-    """The operations of `function` at these inputs; decisions come out as they do there."""
-    looks = _Looks()
+def flatten(
+    function: Callable[..., Sequence[torch.Tensor]],
+    inputs: Sequence[torch.Tensor],
+    pinned: Collection[int] = (),
+) -> FlatGraph:
+    """The operations of `function` at these inputs; decisions come out as they do there.
+
+    The inputs at the places `pinned` have these values for good.
+    """
 
     def watched(*values: torch.Tensor) -> list[torch.Tensor]:
-        with looks, _Captured(), traced_functions():
-            # An output that is an input, or a constant, still needs a node of its own.
+        with _Captured(), traced_functions():
+            # An output is what it is now, whatever the inputs become.
             return [torch.clone(torch.as_tensor(output)) for output in function(*values)]
 
-    module = _operations(watched, inputs)
-    if any(_writes(node) for node in module.graph.nodes):
-        return _fold(*_without_writes(module, looks.seen, inputs))
-    return _fold(module, looks.seen)
+    tape = Tape(decompositions())
+    nodes = tuple(tape.input(tensor, is_pinned=i in pinned) for i, tensor in enumerate(inputs))
+    with torch.enable_grad(), tape:
+        outputs = functionalized(watched, *inputs)
+    return _pruned(tape, nodes, outputs)
 
 
-def _operations(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> GraphModule:
-    # With a tracing context, shapes and types are noted in one fake mode; making one for each operation
-    # would double the time.
-    with torch.enable_grad(), tracing(TracingContext(FakeTensorMode(allow_fallback_kernels=True))):
-        return make_fx(functionalize(function), decomposition_table=decompositions())(*inputs)
-
-
-def _writes(node: Node) -> bool:
-    schema = schema_of(node.target)
-    return schema is not None and schema.is_mutable
-
-
-def _without_writes(
-    module: GraphModule, seen: Sequence[tuple[Node, Source]], inputs: Sequence[torch.Tensor]
-) -> tuple[GraphModule, list[tuple[Node, Source]]]:
-    """The same once more: `functionalize` does not see the writes inside PyTorch's composite operations."""
-    looks: list[Node] = []
-    for node, _ in seen:
-        with module.graph.inserting_after(node):  # as it was when it was looked at
-            looks.append(module.graph.call_function(torch.ops.aten.clone.default, (node,)))
-    outputs: Any = _output(module).args[0]
-    _output(module).args = ([*outputs, *looks],)
-    module.graph.eliminate_dead_code()  # operations that failed, and were done again, are among it
-    module.recompile()
-
-    def written(*values: torch.Tensor) -> list[torch.Tensor]:
-        with _Captured():
-            return module(*values)
-
-    module = _operations(written, inputs)
-    nodes: Any = _output(module).args[0]
-    _output(module).args = (nodes[: len(outputs)],)
-    return module, [(node, where) for node, (_, where) in zip(nodes[len(outputs) :], seen, strict=True)]
-
-
-def _output(module: GraphModule) -> Node:
-    (node,) = module.graph.find_nodes(op="output")
-    return node
-
-
-def _fold(module: GraphModule, looked_at: Sequence[tuple[Node, Source]]) -> FlatGraph:
-    nodes = list(module.graph.nodes)
-    inputs = tuple(node for node in nodes if node.op == "placeholder")
-    output: Any = _output(module)
+def _pruned(tape: Tape, inputs: tuple[Node, ...], values: Sequence[torch.Tensor]) -> FlatGraph:
     varying = set(inputs)
-    for node in nodes:
-        if any(source in varying for source in node.all_input_nodes):
+    for node in tape.operations:
+        if not varying.isdisjoint(node.sources):
             varying.add(node)
-    looked_at = tuple((node, where) for node, where in looked_at if node in varying)
-
-    needed = {*output.args[0], *(node for node, _ in looked_at)}
-    for node in reversed(nodes):
+    looked_at = tuple((node, where) for node, where in tape.looked_at if node in varying)
+    outputs = tuple(map(tape.node, values))
+    needed = {*outputs, *(node for node, _ in looked_at)}
+    for node in reversed(tape.operations):
         if node in needed:
-            needed.update(node.all_input_nodes)
-    values: dict[Node, Any] = {}
-    for node in nodes:
-        if node in needed and node not in varying:
-            values[node] = _compute(module, node, values)
-    operations = tuple(n for n in nodes if n in needed and n in varying and n.op == "call_function")
+            needed.update(node.sources)
+    operations = tuple(node for node in tape.operations if node in needed)
     for node in operations:
-        _check_repeatable(node)
-    used = {source for node in (*operations, output) for source in node.all_input_nodes}
+        if node.is_random:
+            raise HiddenRandomnessError(f"it draws with {node.target} outside of pyro.sample")
     return FlatGraph(
         inputs=inputs,
         operations=operations,
-        constants={node: value for node, value in values.items() if node in used},
-        outputs=tuple(output.args[0]),
+        constants={node: value for node, value in tape.constants.items() if node in needed},
+        outputs=outputs,
+        values=tuple(values),
         looked_at=looked_at,
     )
-
-
-def _compute(module: GraphModule, node: Node, values: dict[Node, Any]) -> Any:
-    if node.op == "get_attr":
-        return operator.attrgetter(str(node.target))(module)
-    _check_repeatable(node)
-    target: Any = node.target
-    return target(*map_arg(node.args, values.__getitem__), **map_arg(node.kwargs, values.__getitem__))
-
-
-def _check_repeatable(node: Node) -> None:
-    if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-        raise HiddenRandomnessError(f"it draws with {node.target} outside of pyro.sample")

@@ -25,6 +25,10 @@ class Observer(Protocol):
         """The tensor as text."""
         ...
 
+    def overlook(self, tensor: Any) -> None:
+        """Be told of a tensor that library code looks at; it gets the answer from PyTorch."""
+        ...
+
 
 class Lookups(TorchFunctionMode):
     """While active, the observer answers for every tensor that Python looks at."""
@@ -38,9 +42,11 @@ class Lookups(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is asks_for_validity:
             return True
-        answer = None if self.is_paused else _ANSWERS.get(func)
+        answer = _ANSWERS.get(func)
         if answer is not None:
-            return answer(self.observer, *args, **(kwargs or {}))
+            if not self.is_paused or answer is _deepcopy:
+                return answer(self.observer, *args, **(kwargs or {}))
+            self.observer.overlook(args[0] if args else None)
         if self.computed_indices and func in _INDEXED and indices.has_computed(args[1]):
             return _INDEXED[func](*args)
         if func in _SEARCHES and isinstance(args[position := _SEARCHES[func]], Tensor):

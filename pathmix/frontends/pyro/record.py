@@ -4,30 +4,36 @@ The program runs as it is, one seed at a time. Every value that Python looks at 
 be it random or not: only the replay can tell, and drops those that are not.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import torch
 from pyro import distributions as dist
 
 from pathmix.doors.pyro import Messenger, site_is_subsample
 from pathmix.doors.torch import functorch_level
-from pathmix.errors import (
-    InvalidParameterError,
-    PathmixError,
-    ProgramError,
-    UnsupportedSiteError,
-)
+from pathmix.errors import InvalidParameterError, PathmixError, ProgramError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn
 from pathmix.frontends.parameters import Parameter, invalid, parameters
+from pathmix.frontends.pyro.foresight import Draw, Foresight, kept, reseed
+from pathmix.frontends.pyro.influence import Influence
 from pathmix.frontends.pyro.lookups import Lookups
-from pathmix.frontends.pyro.lowering.dtypes import as_numpy
+from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
 from pathmix.frontends.pyro.plates import subsampling, whole
-from pathmix.frontends.pyro.sites import in_plate, is_discrete, is_latent, is_observation, marks_fixed
+from pathmix.frontends.pyro.run import LeftPath, Run
+from pathmix.frontends.pyro.sites import (
+    check_distribution,
+    in_plate,
+    is_discrete,
+    is_latent,
+    is_observation,
+    keep_initial_value,
+    marks_fixed,
+    unobserve,
+)
 from pathmix.frontends.pyro.supports import is_inside
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
@@ -37,32 +43,23 @@ from pathmix.program.failures import FailedRun
 from pathmix.program.path import Decision, DecisionKind, Path
 from pathmix.program.program import Program
 from pathmix.program.source import Place, caller, calling_place, raised_at
-from pathmix.program.wishes import SIMULATED, OutsideSupport, Wishes, observed_batch
-
-_SPREAD = 0x9E3779B97F4A7C15  # an odd number: seeds of different sites never meet
-_WORD = 2**64
+from pathmix.program.wishes import SIMULATED, OutsideSupport, Wishes
 
 
-@dataclass(frozen=True)
-class Run:
-    """What one forward run saw."""
+def record(
+    program: Program,
+    word: int,
+    wishes: Wishes,
+    follow: Path | None = None,
+    foresight: Foresight | None = None,
+) -> Run | FailedRun:
+    """Run the program once. With `follow`, discrete sites are forced to the values of that path.
 
-    path: Path
-    places: tuple[Place, ...]  # of the decisions
-    site_places: dict[str, Place]
-    values: dict[str, np.ndarray]
-    observed: dict[str, np.ndarray]
-    invalid: tuple[str, ...]  # what to say of parameters that were outside of their constraints
-
-
-class LeftPath(BaseException):
-    """A forced run does not follow the path that it was meant to. No program may catch it."""
-
-
-def record(program: Program, word: int, wishes: Wishes, follow: Path | None = None) -> Run | FailedRun:
-    """Run the program once. With `follow`, discrete sites are forced to the values of that path."""
-    recorder = _Recorder(program, word, wishes, follow)
-    with only("pyro"), subsampling(whole), recorder.log.own_time, recorder.lookups, recorder:
+    `foresight` learns from the run.
+    """
+    recorder = _Recorder(program, word, wishes, follow, None if foresight is None else Influence())
+    watched = recorder.influence or nullcontext()
+    with only("pyro"), subsampling(whole), recorder.log.own_time, recorder.lookups, watched, recorder:
         try:
             program()
         except RecursionError as error:
@@ -75,14 +72,26 @@ def record(program: Program, word: int, wishes: Wishes, follow: Path | None = No
             if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
                 raise wrong from error
             return FailedRun(error, raised_at(error), recorder.log.last, np.ones(1, bool))
-    return recorder.run()
+    run = recorder.run()
+    if foresight is not None and recorder.influence is not None:
+        foresight.learn(recorder.settled, run, is_settled=not recorder.influence.has_say)
+    return run
 
 
 class _Recorder(Messenger):
     """Sees every site and every decision of one run."""
 
-    def __init__(self, program: Program, word: int, wishes: Wishes, follow: Path | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        word: int,
+        wishes: Wishes,
+        follow: Path | None,
+        influence: Influence | None,
+    ) -> None:
         super().__init__()
+        self.influence = influence
+        self.settled: list[Draw] = []  # draws before any continuous value had a say
         self.program, self.word, self.wishes, self.follow = program, word, wishes, follow
         self.lookups = Lookups(self)
         self.forced = {} if follow is None else dict(follow.pinned)
@@ -100,6 +109,7 @@ class _Recorder(Messenger):
 
     def decide(self, tensor: torch.Tensor, kind: DecisionKind) -> Any:
         self.log.check_limits()
+        self.overlook(tensor)
         decision = seen(as_numpy(tensor), kind)
         position = len(self.decisions)
         if self.follow is not None and self.follow.decisions[position : position + 1] != (decision,):
@@ -107,6 +117,10 @@ class _Recorder(Messenger):
         self.decisions.append(decision)
         self.places.append(calling_place())
         return decision.value
+
+    def overlook(self, tensor: Any) -> None:
+        if self.influence is not None:
+            self.influence.look(tensor)
 
     def shown(self, tensor: torch.Tensor) -> str:
         return repr(tensor)
@@ -132,11 +146,13 @@ class _Recorder(Messenger):
         if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
             msg["value"], msg["is_observed"] = None, False
         elif self.wishes.simulates(name, observed=observed):
-            _unobserve(msg)
-        for parameter, _, _ in self._invalid_parameters(msg):
-            self.invalid.append(parameter.outside(msg["name"], caller()))
+            unobserve(msg)
+        for parameter, _, bad in self._checked_parameters(msg):
+            self.overlook(parameter.value)
+            if bad.any():
+                self.invalid.append(parameter.outside(msg["name"], caller()))
         if msg["value"] is None:
-            self._check_distribution(msg)
+            check_distribution(msg)
             if isinstance(msg["fn"], dist.Uniform):
                 check_proper(msg["name"], as_numpy(msg["fn"].low), as_numpy(msg["fn"].high))
             self._draw(msg)
@@ -149,18 +165,21 @@ class _Recorder(Messenger):
 
     def _draw(self, msg: Any) -> None:
         self._reseed()
+        draw = self._settled_draw(msg)
         try:
             value = msg["fn"](*msg["args"], **msg["kwargs"])
         except NotImplementedError as error:
             raise not_drawn(msg["name"], msg["fn"], caller()) from error
         except (RuntimeError, ValueError) as error:
-            for parameter, value, bad in self._invalid_parameters(msg):
-                raise invalid(parameter, value, bad, msg["name"], caller()) from error
+            for parameter, value, bad in self._checked_parameters(msg):
+                if bad.any():
+                    raise invalid(parameter, value, bad, msg["name"], caller()) from error
             raise
         name = msg["name"]
         if msg["infer"].get(SIMULATED):
             self.observed[name] = as_numpy(value)
         elif is_latent(msg):
+            self._note(draw, value)
             given = self._given_value(msg, value)
             value = value if given is None else given
             if is_discrete(msg):
@@ -171,15 +190,31 @@ class _Recorder(Messenger):
             if self.follow is not None and self.follow.addresses[position : position + 1] != (name,):
                 raise LeftPath
             self.addresses.append(name)
-            self.values[name] = _as_engine(as_numpy(value))
+            self.values[name] = as_engine(as_numpy(value))
         msg["value"] = value
 
-    def _invalid_parameters(self, msg: Any) -> Iterator[tuple[Parameter, np.ndarray, np.ndarray]]:
+    def _settled_draw(self, msg: Any) -> Draw | None:
+        """A site that is drawn the same way in each run with the same discrete draws before it."""
+        if self.influence is None or self.influence.has_say or not is_latent(msg):
+            return None
+        draw = kept(msg, self._position, is_discrete=is_discrete(msg))
+        self.influence.has_say = draw is None
+        return draw
+
+    def _note(self, draw: Draw | None, value: torch.Tensor) -> None:
+        """Note how a site was drawn, if its distribution is settled: then nothing continuous reaches it."""
+        if self.influence is None:
+            return
+        self.influence.look(value)
+        if draw is not None and not self.influence.has_say:
+            self.settled.append(draw)
+            if not draw.is_discrete:
+                self.influence.add(value)
+
+    def _checked_parameters(self, msg: Any) -> Iterator[tuple[Parameter, np.ndarray, np.ndarray]]:
         for parameter in parameters(msg["fn"]):
-            value = as_numpy(torch.as_tensor(parameter.value))
-            bad = parameter.bad(value)
-            if np.any(bad):
-                yield parameter, value, bad
+            value = as_numpy(parameter.value)
+            yield parameter, value, np.asarray(parameter.bad(value))
 
     def _given_value(self, msg: Any, drawn: torch.Tensor) -> torch.Tensor | None:
         """The given value of a site; None if it is drawn, where the wishes allow it."""
@@ -201,42 +236,15 @@ class _Recorder(Messenger):
         self.pinned.append((name, as_tuples(as_numpy(value).astype(np.int64))))
         return value
 
-    def _reseed(self) -> None:
-        """A seed for each site, so that draws do not depend on how many numbers earlier ones took."""
-        position = len(self.log) + 1
-        torch.default_generator.manual_seed((self.word + position * _SPREAD) % _WORD)
+    @property
+    def _position(self) -> int:
+        return len(self.log) + 1
 
-    def _check_distribution(self, msg: Any) -> None:
-        if not hasattr(msg["fn"], "log_prob") or not hasattr(msg["fn"], "support"):
-            raise UnsupportedSiteError(
-                f"The site {msg['name']!r} at {caller()} draws from {msg['fn']!r}, which is not a Pyro "
-                "distribution: it has no density."
-            )
+    def _reseed(self) -> None:
+        reseed(self.word, self._position)
 
     def run(self) -> Run:
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
         if self.follow is not None and path != self.follow:
             raise LeftPath
         return Run(path, tuple(self.places), self.log.places, self.values, self.observed, tuple(self.invalid))
-
-
-def keep_initial_value(program: Program, msg: Any) -> None:
-    """Give a parameter the value that it had in the first run: its initial value may be random."""
-    if msg["name"] in program.params:
-        msg["value"] = program.params[msg["name"]]
-
-
-def _unobserve(msg: Any) -> None:
-    fn = msg["fn"]
-    shape = fn.shape() if msg["value"] is None else tuple(torch.as_tensor(msg["value"]).shape)
-    if shape != fn.shape():
-        # Values broadcast against their distribution; simulate as many as were observed.
-        msg["fn"] = fn.expand(observed_batch(msg["name"], shape, fn.batch_shape, fn.event_shape))
-    msg["value"], msg["is_observed"] = None, False
-    msg["infer"] = {**msg["infer"], SIMULATED: True}
-
-
-def _as_engine(values: np.ndarray) -> np.ndarray:
-    """In the types that JAX has in the present precision."""
-    kind: Callable[..., Any] | None = {"i": int, "f": float}.get(values.dtype.kind)
-    return values if kind is None else values.astype(jnp.result_type(kind))

@@ -1,4 +1,4 @@
-"""Reading Pyro's messages: which sites are latent, discrete, observed."""
+"""Reading Pyro's messages, which sites are latent, discrete, observed; and changing them."""
 
 from typing import Any
 
@@ -6,6 +6,10 @@ import torch
 from pyro import distributions as dist
 
 from pathmix.doors.pyro import site_is_factor, site_is_subsample
+from pathmix.errors import UnsupportedSiteError
+from pathmix.program.program import Program
+from pathmix.program.source import caller
+from pathmix.program.wishes import SIMULATED, observed_batch
 
 _FIXED = "_pathmix_fixed"
 _WRAPPERS = (dist.ExpandedDistribution, dist.MaskedDistribution, dist.Independent)
@@ -43,6 +47,32 @@ def marks_fixed(msg: Any) -> None:
     """A value that the program's own handlers put in place is not inferred, but has its density."""
     if msg["value"] is not None and not msg["is_observed"]:
         msg["infer"] = {**msg["infer"], _FIXED: True}
+
+
+def unobserve(msg: Any) -> None:
+    """Let an observed site be drawn."""
+    fn = msg["fn"]
+    shape = fn.shape() if msg["value"] is None else tuple(torch.as_tensor(msg["value"]).shape)
+    if shape != fn.shape():
+        # Values broadcast against their distribution; simulate as many as were observed.
+        msg["fn"] = fn.expand(observed_batch(msg["name"], shape, fn.batch_shape, fn.event_shape))
+    msg["value"], msg["is_observed"] = None, False
+    msg["infer"] = {**msg["infer"], SIMULATED: True}
+
+
+def keep_initial_value(program: Program, msg: Any) -> None:
+    """Give a parameter the value that it had in the first run: its initial value may be random."""
+    if msg["name"] in program.params:
+        msg["value"] = program.params[msg["name"]]
+
+
+def check_distribution(msg: Any) -> None:
+    """Refuse to draw from what has no density."""
+    if not hasattr(msg["fn"], "log_prob") or not hasattr(msg["fn"], "support"):
+        raise UnsupportedSiteError(
+            f"The site {msg['name']!r} at {caller()} draws from {msg['fn']!r}, which is not a Pyro "
+            "distribution: it has no density."
+        )
 
 
 def mask_of(msg: Any) -> Any:

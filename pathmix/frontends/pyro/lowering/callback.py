@@ -9,12 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from torch.fx import Node
-from torch.fx.node import map_arg
 
 from pathmix.errors import PathmixWarning
 from pathmix.frontends.pyro.lowering.dtypes import as_jax_dtype, as_numpy
 from pathmix.frontends.pyro.lowering.host import call_host
+from pathmix.frontends.pyro.tape import Node, Shape, replaced
 
 _named: set[Any] = set()  # operations that a warning was given about, in this process
 _naming = threading.Lock()
@@ -23,15 +22,16 @@ _naming = threading.Lock()
 def call_torch(node: Node, values: Mapping[Node, Any]) -> Any:
     """Values and gradients of one operation, computed by PyTorch while the compiled program waits."""
     _warn_once(node.target)
-    sources = node.all_input_nodes
+    sources = node.sources
     arrays = [jnp.asarray(values[source]) for source in sources]
     target: Any = node.target
-    examples, structure = jax.tree.flatten(node.meta["val"])
-    shapes = [jax.ShapeDtypeStruct(tuple(e.shape), as_jax_dtype(e.dtype)) for e in examples]
+    examples, structure = jax.tree.flatten(node.result, is_leaf=lambda part: isinstance(part, Shape))
+    shapes = [jax.ShapeDtypeStruct(e.shape, as_jax_dtype(e.dtype)) for e in examples]
 
     def evaluate(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         given = dict(zip(sources, tensors, strict=True))
-        result = target(*map_arg(node.args, given.__getitem__), **map_arg(node.kwargs, given.__getitem__))
+        args, options = replaced((node.args, node.kwargs), Node, given.__getitem__)
+        result = target(*args, **options)
         return jax.tree.leaves(result)
 
     def compute(*arrays: np.ndarray) -> list[np.ndarray]:

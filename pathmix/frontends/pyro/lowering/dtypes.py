@@ -4,24 +4,39 @@ Whole numbers keep their type: the smaller ones wrap around.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
 
+from pathmix.doors.torch import without_torch_function
+
+_ENGINE = {
+    kind: (np.dtype(single), np.dtype(double))
+    for kind, single, double in (
+        ("f", np.float32, np.float64),
+        ("c", np.complex64, np.complex128),
+        ("i", np.int32, np.int64),
+    )
+}
 _SMALL = {torch.uint8: jnp.uint8, torch.int8: jnp.int8, torch.int16: jnp.int16, torch.int32: jnp.int32}
 
 
 def as_jax_dtype(dtype: torch.dtype | None) -> Any:
     if dtype is None or dtype.is_floating_point:
-        return jnp.result_type(float)
+        return engine_dtype("f")
     if dtype.is_complex:
-        return jnp.result_type(complex)
+        return engine_dtype("c")
     if dtype is torch.bool:
         return jnp.bool_
-    return _SMALL.get(dtype, jnp.result_type(int))
+    return _SMALL.get(dtype) or engine_dtype("i")
+
+
+def engine_dtype(kind: str) -> Any:
+    """The type of floats (f), complex (c) or whole numbers (i) in the present precision."""
+    return _ENGINE[kind][bool(getattr(jax.config, "jax_enable_x64"))]
 
 
 def on_floats(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,18 +54,39 @@ def _as_float(argument: Any) -> Any:
     return argument
 
 
-def as_jax(value: torch.Tensor) -> Any:
-    """A tensor as a captured array. What was expanded is stored once and broadcast."""
+class Stored(NamedTuple):
+    """A tensor as an array. What was expanded is stored once, and broadcast where it is used."""
+
+    array: jax.Array
+    shape: tuple[int, ...]
+
+    def whole(self) -> jax.Array:
+        return self.array if self.array.shape == self.shape else jnp.broadcast_to(self.array, self.shape)
+
+
+def stored(value: torch.Tensor) -> Stored:
+    return Stored(jnp.asarray(once(value), dtype=as_jax_dtype(value.dtype)), tuple(value.shape))
+
+
+def once(value: torch.Tensor) -> np.ndarray:
+    """A tensor's values; what was expanded has one element."""
     value = value.detach().resolve_conj().resolve_neg()
     repeated = [size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride(), strict=True)]
-    stored = value[tuple(slice(0, 1) if r else slice(None) for r in repeated)] if any(repeated) else value
-    array = jnp.asarray(as_numpy(stored), dtype=as_jax_dtype(value.dtype))
-    return jnp.broadcast_to(array, tuple(value.shape)) if any(repeated) else array
+    return as_numpy(value[tuple(slice(0, 1) if r else slice(None) for r in repeated)])
 
 
-def as_numpy(value: torch.Tensor) -> np.ndarray:
-    """A copy of a tensor's values; types that NumPy lacks become float32."""
-    value = value.detach().cpu()
-    if value.dtype is torch.bfloat16:
-        value = value.float()
-    return np.array(value.numpy())
+def as_numpy(value: Any) -> np.ndarray:
+    """A copy of a tensor's values, or of a number; types that NumPy lacks become float32."""
+    if not isinstance(value, torch.Tensor):
+        return np.array(value)
+    with without_torch_function():
+        value = value.detach().cpu()
+        if value.dtype is torch.bfloat16:
+            value = value.float()
+        return np.array(value.numpy())
+
+
+def as_engine(values: np.ndarray) -> np.ndarray:
+    """In the types that JAX has in the present precision."""
+    kind = values.dtype.kind
+    return values.astype(engine_dtype(kind), copy=False) if kind in "if" else values

@@ -1,31 +1,47 @@
 """Interpret: run a flat graph in JAX, operation by operation."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import torch
-from torch.fx import Node
 
 from pathmix.errors import ProgramError
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering import TABLE
 from pathmix.frontends.pyro.lowering.callback import call_torch
-from pathmix.frontends.pyro.lowering.dtypes import as_jax, as_jax_dtype, as_numpy
+from pathmix.frontends.pyro.lowering.dtypes import Stored, as_jax_dtype, as_numpy, stored
 from pathmix.frontends.pyro.lowering.indexing import MASKED
+from pathmix.frontends.pyro.tape import Node, Shape
 
 # Options that say where a tensor lives, not what it is.
 _PLACEMENT = {"device", "layout", "pin_memory", "memory_format", "non_blocking", "generator"}
 
 
 def interpret(graph: FlatGraph, inputs: Sequence[Any]) -> dict[Node, Any]:
-    """The value of every node of the graph."""
-    values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
-    values.update({node: _constant(node, value) for node, value in graph.constants.items()})
-    for node in graph.operations:
-        values[node] = _apply(node, values)
-    return values
+    """The value of every open node of the graph, and of what is known."""
+    return interpreter(graph)(*inputs)
+
+
+def interpreter(graph: FlatGraph) -> Callable[..., dict[Node, Any]]:
+    """The graph as a function of its inputs. Known arrays are made now, which takes longer inside a trace."""
+    operations = graph.open
+    # A known mask is kept out of JAX: what it selects has a shape that is known too.
+    masks = {source for node in operations if node.target in MASKED for source in node.sources}
+    known: dict[Node, Any] = {}
+    for node, value in graph.known.items():
+        known[node] = as_numpy(value) if value.dtype is torch.bool and node in masks else stored(value)
+
+    def run(*inputs: Any) -> dict[Node, Any]:
+        values = {node: v.whole() if isinstance(v, Stored) else v for node, v in known.items()}
+        for node, value in zip(graph.inputs, inputs, strict=True):
+            values.setdefault(node, value)
+        for node in operations:
+            values[node] = _apply(node, values)
+        return values
+
+    return run
 
 
 def _apply(node: Node, values: dict[Node, Any]) -> Any:
@@ -52,29 +68,15 @@ def _shape_error(node: Node) -> ProgramError:
 
 def _as_typed(node: Node, result: Any) -> Any:
     """The result in the type that PyTorch gives it: the two promote differently here and there."""
-    meta = node.meta.get("tensor_meta")
-    dtype = getattr(meta, "dtype", None)
-    if dtype is None or isinstance(result, (tuple, list)):
+    if not isinstance(node.result, Shape):
         return result
-    wanted = as_jax_dtype(dtype)
+    wanted = as_jax_dtype(node.result.dtype)
     return result if result.dtype == wanted else result.astype(wanted)
 
 
-def _constant(node: Node, value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        # A known mask is kept out of JAX: what it selects has a shape that is known too.
-        masks = value.dtype is torch.bool and any(user.target in MASKED for user in node.users)
-        return as_numpy(value) if masks else as_jax(value)
-    if isinstance(value, (tuple, list)):
-        return type(value)(_constant(node, part) for part in value)
-    return value
-
-
 def _read(argument: Any, values: dict[Node, Any]) -> Any:
-    if isinstance(argument, Node):
-        return values[argument]
-    if isinstance(argument, (tuple, list)):
-        return [_read(part, values) for part in argument]
     if isinstance(argument, torch.dtype):
         return as_jax_dtype(argument)
-    return argument
+    if isinstance(argument, (tuple, list)):
+        return [_read(part, values) for part in argument]
+    return values[argument] if isinstance(argument, Node) else argument

@@ -1,0 +1,91 @@
+"""Foresight: runs that need no running, for the runs before have shown what they do.
+
+A tree of draws. As long as no continuous value has had a say, the next statement of a run follows from its
+discrete draws so far, and so does its distribution. A run that finds its way through the tree is known
+without the program: its values are drawn as the program would draw them, from the same seeds.
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import torch
+
+from pathmix.errors import HiddenRandomnessError
+from pathmix.frontends.decisions import as_tuples
+from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
+from pathmix.frontends.pyro.run import Run
+
+_SPREAD = 0x9E3779B97F4A7C15  # an odd number: seeds of different sites never meet
+_WORD = 2**64
+
+Unsettled = Literal["open", "unknown"]  # a continuous value has a say from here on; or no run came here
+
+
+@dataclass(eq=False)
+class Draw:
+    """A latent site of a settled run, and what comes after each value of a discrete one."""
+
+    name: str
+    distribution: Any
+    arguments: tuple[Any, dict[str, Any]]
+    position: int  # among all sites
+    is_discrete: bool
+    then: dict[Any, "Draw | Run | Unsettled"] = field(default_factory=dict)
+
+    def value(self, word: int) -> torch.Tensor:
+        reseed(word, self.position)
+        args, kwargs = self.arguments
+        return self.distribution(*args, **kwargs)
+
+    def key(self, value: Any) -> Any:
+        return as_tuples(value) if self.is_discrete else None
+
+
+def reseed(word: int, position: int) -> None:
+    """A seed for each site, so that draws do not depend on how many numbers earlier ones took."""
+    torch.default_generator.manual_seed((word + position * _SPREAD) % _WORD)
+
+
+def kept(msg: Any, position: int, *, is_discrete: bool) -> Draw | None:
+    """A site as it is drawn now: the program may write into the parameters later. None if that fails."""
+    try:
+        distribution, arguments = copy.deepcopy((msg["fn"], (msg["args"], msg["kwargs"])))
+    except Exception:  # of a class that the user wrote
+        return None
+    return Draw(msg["name"], distribution, arguments, position, is_discrete)
+
+
+class Foresight:
+    """What the runs so far have shown."""
+
+    def __init__(self) -> None:
+        self._first: dict[Any, Draw | Run | Unsettled] = {}
+
+    def run(self, word: int, forced: Mapping[str, Any] | None = None) -> Run | Unsettled:
+        """The run of a seed, if it is foreseen; discrete sites may be forced."""
+        values = {}
+        step = self._first.get(None, "unknown")
+        while isinstance(step, Draw):
+            try:
+                value = step.value(word)
+            except Exception:  # drawing may need what surrounds a run
+                return "open"
+            if forced is not None and step.is_discrete:
+                value = torch.as_tensor(forced[step.name]).to(value.dtype)
+            values[step.name] = as_numpy(value)
+            step = step.then.get(step.key(values[step.name]), "unknown")
+        if not isinstance(step, Run):
+            return step
+        return replace(step, values={n: as_engine(v) for n, v in values.items()}, is_foreseen=True)
+
+    def learn(self, draws: Sequence[Draw], run: Run, *, is_settled: bool) -> None:
+        """Take in a run that was not foreseen: its draws, as far as they were settled."""
+        then, key = self._first, None
+        for draw in draws:
+            step = then.setdefault(key, draw)
+            if not isinstance(step, Draw) or step.name != draw.name:
+                raise HiddenRandomnessError(f"this time it drew the site {draw.name!r}")
+            then, key = step.then, draw.key(run.values[draw.name])
+        then[key] = run if is_settled else "open"

@@ -1,0 +1,72 @@
+"""Influence: what continuous draws reach while a program runs, and whether they have had a say in its course.
+
+Until they have, the run is settled by its discrete draws: another run with the same ones makes the same
+statements about the same distributions. A continuous value has a say where it is looked at, where it gives
+the number of elements or an index, where an operation checks it, and in the distribution of another site.
+"""
+
+from typing import Any
+
+import torch
+
+from pathmix.doors.torch import TorchDispatchMode, release, reserve, storage_id, without_torch_function
+from pathmix.frontends.pyro.tape import tensors_in
+
+
+class Influence(TorchDispatchMode):
+    """While active, follows what the tensors that it is given reach. Views share what they hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_say = False
+        self._reached: set[int] = set()  # storages
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        while self._reached:
+            release(self._reached.pop())
+
+    def add(self, tensor: torch.Tensor) -> None:
+        with without_torch_function():
+            storage = storage_id(tensor)
+            if storage is None:
+                self.has_say = True  # what it reaches cannot be followed
+            elif storage not in self._reached:
+                reserve(tensor)
+                self._reached.add(storage)
+
+    def reaches(self, tensor: torch.Tensor) -> bool:
+        if not self._reached:
+            return False
+        with without_torch_function():
+            storage = storage_id(tensor)
+        return storage is None or storage in self._reached
+
+    def look(self, tensor: Any) -> None:
+        """Something other than an operation reads a tensor."""
+        self.has_say = self.has_say or (isinstance(tensor, torch.Tensor) and self.reaches(tensor))
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        options = kwargs or {}
+        with without_torch_function():
+            result = func(*args, **options)
+            if not self._reached or self.has_say:
+                return result
+            reached = [t for t in tensors_in((args, *options.values())) if self.reaches(t)]
+            if reached:
+                results = list(tensors_in([result]))
+                self.has_say = not results or any(map(_is_whole, reached)) or _shapes(func)
+                # What is written into is among the results.
+                for tensor in results:
+                    self.add(tensor)
+            return result
+
+
+def _is_whole(tensor: torch.Tensor) -> bool:
+    """Whether a tensor can be an index."""
+    kind = tensor.dtype
+    return not kind.is_floating_point and not kind.is_complex and kind is not torch.bool
+
+
+def _shapes(operation: Any) -> bool:
+    return torch.Tag.dynamic_output_shape in getattr(operation, "tags", ())
