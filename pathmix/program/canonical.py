@@ -17,7 +17,7 @@ import numpy as np
 from pathmix.program.graph import Graph
 from pathmix.program.identity import operation_identity, type_identity
 from pathmix.program.known import evaluate_known
-from pathmix.program.operations import Operation, Value, as_jaxpr, operations
+from pathmix.program.operations import Operation, Value, as_jaxpr, operations, plain
 
 _COMMUTATIVE = ("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 _EXPANDING = ("broadcast_in_dim", "iota")  # cheaper to do again than to keep
@@ -41,7 +41,9 @@ def canonical(
     Where there is an `order` of the unknown inputs already, it stays.
     """
     values = [_input(i, var, known[i]) for i, var in enumerate(graph.inputs)]
-    captured = [Value(v.aval, constant=c) for v, c in zip(graph.jaxpr.invars, graph.consts, strict=False)]
+    captured = [
+        Value(plain(v.aval), constant=c) for v, c in zip(graph.jaxpr.invars, graph.consts, strict=False)
+    ]
     done, outputs = operations(graph.jaxpr, (), [*captured, *values])
     free = [value for value in values if value.input is not None]
     live, folded = _split(done)
@@ -64,7 +66,7 @@ def canonical(
     else:
         taken = [values[i] for i in order]
     jaxpr = as_jaxpr(graph.jaxpr, [*constants, *taken], visited.operations, outputs)
-    consts = tuple(jnp.asarray(value.constant) for value in constants)
+    consts = tuple(jnp.asarray(value.constant, value.aval.dtype) for value in constants)
     return Canonical(Graph(jaxpr, consts), tuple(map(_number, taken)))
 
 

@@ -12,7 +12,7 @@ from scipy import special
 
 from pathmix.doors.jax import Jaxpr, evaluate
 from pathmix.program.dependence import opened
-from pathmix.program.operations import Operation, Value, as_jaxpr, needed, operations
+from pathmix.program.operations import Operation, Value, as_jaxpr, needed, operations, plain
 
 _WITH_RULES = ("custom_jvp_call", "custom_vjp_call")  # for derivatives, of which a known value has none
 
@@ -28,7 +28,7 @@ def evaluate_known(template: Jaxpr, done: Sequence[Operation], wanted: Sequence[
         results = _results(template, operation, [read(value) for value in operation.operands])
         found.update(zip(operation.results, results, strict=True))
     for value in wanted:
-        value.constant, value.maker = read(value), None
+        value.constant, value.maker, value.aval = read(value), None, plain(value.aval)
 
 
 def _results(template: Jaxpr, operation: Operation, operands: list[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pathmix.doors.jax import Jaxpr, JaxprEqn, Literal, Var, literal, nameless
+from pathmix.doors.jax import Jaxpr, JaxprEqn, Literal, ShapedArray, Var, literal, nameless
 from pathmix.program.dependence import opened
 
 # Calls that mean nothing but what they call. Those with rules of their own (for derivatives, for batches)
@@ -103,12 +103,13 @@ def needed(done: Sequence[Operation], wanted: Sequence[Value]) -> Iterator[Opera
             yield operation
 
 
+def plain(aval: Any) -> Any:
+    """The type of a constant: what it may be promoted to is settled."""
+    return ShapedArray(aval.shape, aval.dtype) if isinstance(aval, ShapedArray) else aval
+
+
 def _number(atom: Literal) -> Value:
-    is_float = np.issubdtype(np.dtype(getattr(atom.aval, "dtype")), np.inexact)
-    number = literal(atom)
-    # Paths often differ only in numbers: those become arguments.
-    return Value(
-        atom.aval,
-        constant=np.asarray(number, getattr(atom.aval, "dtype")) if is_float else number,
-        is_literal=not is_float,
-    )
+    dtype, number = np.dtype(getattr(atom.aval, "dtype")), literal(atom)
+    if not np.issubdtype(dtype, np.inexact):
+        return Value(atom.aval, constant=number, is_literal=True)
+    return Value(plain(atom.aval), constant=np.asarray(number, dtype))  # paths often differ only in numbers

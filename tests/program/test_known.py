@@ -50,7 +50,7 @@ FUNCTIONS = {
     "whole remainder": lambda: lax.rem(np.array([7, -7]), np.array([3, 3])),
     "bits": lambda: lax.bitwise_or(lax.bitwise_and(WHOLE, 5), lax.bitwise_not(WHOLE)),
     "truths": lambda: lax.bitwise_not(lax.bitwise_and(np.array([True, False]), np.array([True, True]))),
-    "to whole numbers": lambda: lax.convert_element_type(SPECIAL, jnp.int32),
+    "to whole numbers": lambda: lax.convert_element_type(jnp.asarray(SPECIAL), jnp.int32),
     "to small ones": lambda: lax.convert_element_type(np.array([300, -5]), jnp.uint8),
     "to truths": lambda: lax.convert_element_type(SPECIAL, jnp.bool_),
     "from truths": lambda: lax.convert_element_type(np.array([True, False]), jnp.int32),
