@@ -51,9 +51,14 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Small sizes of what grows, some minutes; `make benchmark SIZES=` has all of them, and takes much longer.
+SIZES ?= --quick
+
 benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.numpyro_contrib
 	$(BIN)/python -m benchmarks.pyro_eager
+	$(BIN)/python -m benchmarks.scaling $(SIZES) --json benchmarks/results/scaling.json
+	$(BIN)/python -m benchmarks.growth $(SIZES) --json benchmarks/results/growth.json --plot benchmarks/results/growth.png
 
 clean:
 	rm -rf .venv .venv-lowest .venv-highest .pytest_cache .ruff_cache

@@ -2,8 +2,9 @@
 
 The toy is made discrete, as the peer needs it: ten values of an annotated Categorical, each with
 the prior mass of its interval. Both get the paper's settings: 1,000 prior runs, 10,000 steps a path,
-5 particles, Adam(0.01), 1,000 draws for the weights. Every measurement is a fresh process, so
-discovery and compilation count; imports do not. Runs alternate; the ratio is of medians.
+5 particles, Adam(0.01), 1,000 draws for the weights. Every measurement is a fresh process with an
+empty compilation cache, so discovery and compilation count; imports do not. Runs alternate; the
+ratio is of medians.
 
     python -m benchmarks.numpyro_contrib [--repeats 3]
 """
@@ -13,10 +14,13 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
 from scipy import special, stats
+
+from benchmarks.fresh import with_cache
 
 STEPS, PARTICLES, SAMPLES, ELBO_SAMPLES = 10_000, 5, 1_000, 1_000
 EDGES = np.array([-np.inf, *range(-4, 5), np.inf])
@@ -85,12 +89,14 @@ SYSTEMS = {"pathmix": run_pathmix, "numpyro.contrib": run_contrib}
 
 
 def measure(system):
-    out = subprocess.run(
-        [sys.executable, "-m", "benchmarks.numpyro_contrib", "--one", system],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    with tempfile.TemporaryDirectory(prefix="pathmix-benchmark-") as folder:
+        out = subprocess.run(
+            [sys.executable, "-m", "benchmarks.numpyro_contrib", "--one", system],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=with_cache(folder),
+        )
     return json.loads(out.stdout.splitlines()[-1])
 
 

@@ -53,3 +53,12 @@ def gaussian_process(x, y):
     noise = pyro.sample("noise", dist.HalfNormal(1.0))
     covariance = covariance + (noise**2 + 1e-6) * torch.eye(len(x))
     pyro.sample("y", dist.MultivariateNormal(torch.zeros(len(x)), covariance), obs=y)
+
+
+def coins(count, y):
+    """Discrete sites only; no two outcomes are worth the same."""
+    worth = 0.0
+    for j in range(count):
+        if pyro.sample(f"coin_{j}", dist.Bernoulli(0.5)):
+            worth += 0.5**j
+    pyro.sample("y", dist.Normal(worth, 1.0), obs=y)

@@ -96,7 +96,7 @@ DIFFERENCES = (
 def run(method, seed, settings):
     x, y = series()
     training = x[:-HELD_OUT], y[:-HELD_OUT]
-    posterior = finished(_inference(method, settings).run(seed, *training))
+    posterior = finished(inference(method, settings).run(seed, *training))
     draw = 1_000 + seed
     held_out = posterior.log_likelihood(draw, settings["final_draws"], x, y)
     held_out = held_out - posterior.log_likelihood(draw, settings["final_draws"], *training)
@@ -136,7 +136,7 @@ def predictions(posterior, seed, count):
     return mean, np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0))
 
 
-def _inference(method, settings):
+def inference(method, settings):
     if method == "SDVI":
         return pathmix.SDVI(
             model,

@@ -94,7 +94,7 @@ DIFFERENCES = (
 
 def run(method, seed, settings):
     training, test = (torch.as_tensor(points) for points in data()[:2])
-    posterior = finished(_inference(method, settings).run(seed, *_arguments(method, training, settings)))
+    posterior = finished(inference(method, settings).run(seed, *_arguments(method, training, settings)))
     predictive = posterior.log_likelihood(1_000 + seed, settings["final_draws"], test)
     clusters = {}
     for path in posterior.paths:
@@ -119,7 +119,7 @@ def _arguments(method, training, settings):
     return (training, settings["batch"]) if method == "S-SDVI" else (training,)
 
 
-def _inference(method, settings):
+def inference(method, settings):
     discovery = pathmix.PriorDiscovery(settings["prior_runs"])
     if method == "DCC":
         return DCC(model, kernel=RandomWalk(), discovery=discovery, iterations=settings["dcc_iterations"])

@@ -1,0 +1,30 @@
+"""The benchmarks' programs have the paths and the structures that they are said to have."""
+
+import pytest
+
+from benchmarks.workloads import WORKLOADS, chain
+from pathmix.target.twins import problem
+from tests.paths import discover, target_of
+
+
+@pytest.mark.parametrize(
+    ("workload", "size", "paths", "structures"),
+    [
+        ("selection", 2, 4, 3),
+        ("one-structure", 6, 6, 1),
+        ("many-structures", 6, 6, 6),
+        ("discrete", 2, 4, 1),
+        ("coordinates", 3, 1, 1),
+    ],
+)
+def test_paths_and_structures(workload, size, paths, structures, engine):
+    job = WORKLOADS[workload](size)
+    found = discover(job.inference.model, *job.args, samples=job.inference.discovery.samples)
+    targets = [target_of(path) for path in found.paths]
+    assert len(targets) == len({problem(target) for target in targets}) == paths
+    assert len({target.structure for target in targets}) == structures
+
+
+def test_no_two_of_a_thousand_chains_are_the_same():
+    links = [lambda written, letter=letter: written + letter for letter in "abcd"]
+    assert len({chain(number, "", links) for number in range(1_000)}) == 1_000
