@@ -110,8 +110,8 @@ class _Search:
             self._check_repeatable(batch_run, seed, followers)
             self.slps[path] = self.replays.replay(batch_run)
             self.natural[path], self.forced[path] = _Rows(), _Rows()
-        self.natural[path].add(batch_run.values, followers)
-        self.forced[path].add(batch_run.values, batch_run.inside & ~batch_run.followed)
+        self.natural[path].add(batch_run.values, followers, _KEPT_DRAWS)
+        self.forced[path].add(batch_run.values, batch_run.inside & ~batch_run.followed, _ENOUGH_DRAWS)
         if is_new:
             self.on_path(self.slps[path], self._draws(path))
 
@@ -181,10 +181,11 @@ class _Rows:
         self.parts: list[SiteRows] = []
         self.count = 0
 
-    def add(self, values: SiteRows, rows: np.ndarray) -> None:
-        if self.count < _KEPT_DRAWS:
-            self.parts.append({name: array[rows] for name, array in values.items()})
-            self.count += int(rows.sum())
+    def add(self, values: SiteRows, rows: np.ndarray, enough: int) -> None:
+        chosen = np.flatnonzero(rows)[: enough - self.count]
+        if len(chosen):
+            self.parts.append({name: array[chosen] for name, array in values.items()})
+            self.count += len(chosen)
 
 
 def _changed(batch_run: BatchRun) -> HiddenRandomnessError:

@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-from pathmix.engine.members import batched, capacity, stacked
+from pathmix.engine.members import Kept, batched, capacity, stacked
 from pathmix.engine.packing import Packing
 from pathmix.engine.requests import Failed, Request
 
@@ -46,6 +46,7 @@ class Executables:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._sizes: dict[Hashable, int] = {}  # of the batches of each executable
         self._facts: dict[Hashable, Any] = {}
+        self._fixed = Kept()
         self._lock = threading.Lock()
 
     def __contains__(self, key: Hashable) -> bool:
@@ -83,11 +84,12 @@ class Executables:
         """Give up everything compiled; it is compiled again where it is needed."""
         with self._lock:
             self._entries.clear()
+            self._fixed = Kept()
 
     def _answer(self, requests: Sequence[Request], size: int) -> list[Any]:
         first = requests[0]
         try:
-            batch = stacked(requests, size)
+            batch = stacked(requests, size, self._fixed)
             entry = self._entry(
                 (first.key, batch.form), lambda packings: batched(first.build(), batch.form, packings)
             )

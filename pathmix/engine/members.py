@@ -5,6 +5,8 @@ depends neither on the others nor on how batches are cut, not in a single bit. A
 side by side to be filled.
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +19,7 @@ from pathmix.engine.requests import MemberFunction, Request
 
 Member = TypeVar("Member")
 
-_MOST_ON_CPU = 8  # enough to make the cost of a call small, few enough for every thread to get a batch
+MOST_IN_TURNS = 8  # enough to make the cost of a call small, few enough for every thread to get a batch
 _MOST = 512
 
 
@@ -44,7 +46,7 @@ def cohorts(
         groups.setdefault(kind(member), []).append(member)
     found = []
     for group in groups.values():
-        size = min(_MOST_ON_CPU, -(-len(group) // threads)) if _in_turns() else _MOST
+        size = min(MOST_IN_TURNS, -(-len(group) // threads)) if _in_turns() else _MOST
         found += [group[start : start + size] for start in range(0, len(group), size)]
     return found
 
@@ -54,26 +56,55 @@ def capacity(count: int, footprint: int, limit: int, before: int | None) -> int:
 
     Every size is compiled anew, so that of `before` stays where it serves.
     """
-    most = max(1, min(_MOST_ON_CPU if _in_turns() else _MOST, limit // max(footprint, 1)))
+    most = max(1, min(MOST_IN_TURNS if _in_turns() else _MOST, limit // max(footprint, 1)))
     wanted = min(1 << (count - 1).bit_length(), 1 << (most.bit_length() - 1))
     if before is not None and before <= most and (_in_turns() or wanted <= before <= 4 * wanted):
         return before
     return wanted
 
 
-def stacked(requests: Sequence[Request], size: int) -> Batch:
+def stacked(requests: Sequence[Request], size: int, kept: "Kept") -> Batch:
     """The arrays of all members of a batch, filled up to its size."""
     fixed, moving = Packing.of(requests[0].fixed), Packing.of(requests[0].moving)
     filled = [*requests, *[requests[0]] * (size - len(requests))]
-    large = list(zip(*(_large(fixed, request.fixed) for request in filled), strict=True))
-    shared = tuple(all(leaf is column[0] for leaf in column) for column in large)
+    columns, large, shared = kept.stacked(fixed, [request.fixed for request in filled])
     arrays = (
-        _columns([fixed.pack(request.fixed) for request in filled]),
-        [_stack(column[:1] if once else column) for column, once in zip(large, shared, strict=True)],
+        columns,
+        large,
         _columns([moving.pack(request.moving) for request in filled]),
         _columns([_large(moving, request.moving) for request in filled]),
     )
     return Batch(Form(size, fixed, moving, shared), arrays)
+
+
+class Kept:
+    """What stays the same from call to call, stacked once for the cohorts that come again and again."""
+
+    _MOST = 64
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # With the trees themselves, whose identity is the key.
+        self._kept: OrderedDict[tuple[int, ...], tuple[Any, Any]] = OrderedDict()
+
+    def stacked(
+        self, packing: Packing, trees: Sequence[Any]
+    ) -> tuple[list[Any], list[Any], tuple[bool, ...]]:
+        """The vectors of all trees; the large arrays, and which of them are there once for all."""
+        key = tuple(map(id, trees))
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][1]
+        rows = list(zip(*(_large(packing, tree) for tree in trees), strict=True))
+        shared = tuple(all(leaf is row[0] for leaf in row) for row in rows)
+        large = [_stack(row[:1] if once else row) for row, once in zip(rows, shared, strict=True)]
+        found = (_columns([packing.pack(tree) for tree in trees]), large, shared)
+        with self._lock:
+            self._kept[key] = (trees, found)
+            while len(self._kept) > self._MOST:
+                self._kept.popitem(last=False)
+        return found
 
 
 def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any:

@@ -1,13 +1,15 @@
 """Standard normal noise in a few fixed sizes.
 
-Compiling random-number code takes longer than compiling most training loops, so it is compiled
-once per size, for all paths, and the noise is an argument of everything else.
+Compiling random-number code takes longer than compiling most training loops, so the noise is an argument of
+everything else. On CPUs NumPy draws it, and no more of it than is used; accelerators draw their own, with
+code that is compiled once per size, for all paths.
 """
 
 from functools import lru_cache
 from typing import Any
 
 import jax
+import numpy as np
 
 from pathmix.program.seeds import Seed
 
@@ -19,14 +21,14 @@ def noise_size(wanted: int) -> int:
     return next((size for size in SIZES if size >= wanted), SIZES[-1])
 
 
-def normals(seed: Seed, size: int) -> jax.Array:
-    """Noise of one of the sizes."""
-    return _generator(size)(seed.key())
-
-
-def warm_up() -> None:
-    """Compile the smallest size, which every run needs, while something else goes on."""
-    normals(Seed.of(0), SIZES[0])
+def normals(seed: Seed, size: int, used: int | None = None) -> Any:
+    """Noise of one of the sizes, of which the first numbers are used (all, unless told)."""
+    if jax.default_backend() != "cpu":
+        return _generator(size)(seed.key())
+    noise = np.zeros(size, jax.dtypes.canonicalize_dtype(float))
+    used = size if used is None else used
+    noise[:used] = seed.generator().standard_normal(used)
+    return noise
 
 
 @lru_cache

@@ -1,8 +1,9 @@
 """Many small arrays as a few vectors: what a compiled function is called with costs by the piece."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import jax
@@ -23,13 +24,12 @@ class Packing:
     @staticmethod
     def of(tree: Any) -> "Packing":
         leaves, structure = jax.tree.flatten(tree)
-        dtypes = (str(jax.dtypes.canonicalize_dtype(_dtype(leaf))) for leaf in leaves)
-        return Packing(structure, tuple(np.shape(leaf) for leaf in leaves), tuple(dtypes))
+        return _packing(structure, tuple((np.shape(leaf), _dtype(leaf)) for leaf in leaves))
 
     @cached_property
     def large(self) -> tuple[int, ...]:
         """The leaves that stay by themselves."""
-        return tuple(i for i, shape in enumerate(self.shapes) if np.prod(shape, dtype=int) >= LARGE)
+        return tuple(i for i, shape in enumerate(self.shapes) if math.prod(shape) >= LARGE)
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
@@ -40,11 +40,21 @@ class Packing:
                 found.setdefault(dtype, []).append(i)
         return found
 
+    @cached_property
+    def _slices(self) -> list[list[tuple[int, int, int, tuple[int, ...]]]]:
+        found = []
+        for group in self.groups.values():
+            stops = np.cumsum([math.prod(self.shapes[i]) for i in group]).tolist()
+            found.append(
+                [(i, a, b, self.shapes[i]) for i, a, b in zip(group, [0, *stops], stops, strict=False)]
+            )
+        return found
+
     def pack(self, tree: Any) -> list[np.ndarray]:
         """The vectors of a tree of concrete arrays."""
         leaves = jax.tree.leaves(tree)
         return [
-            np.concatenate([np.ravel(np.asarray(leaves[i], dtype)) for i in group])
+            np.concatenate([np.asarray(leaves[i], dtype).reshape(-1) for i in group])
             for dtype, group in self.groups.items()
         ]
 
@@ -57,15 +67,18 @@ class Packing:
     def unpack(self, vectors: Sequence[Any], large: Sequence[Any]) -> Any:
         """The tree again; any kind of array."""
         leaves: list[Any] = [None] * len(self.shapes)
-        for vector, group in zip(vectors, self.groups.values(), strict=True):
-            start = 0
-            for i in group:
-                stop = start + int(np.prod(self.shapes[i], dtype=int))
-                leaves[i] = vector[start:stop].reshape(self.shapes[i])
-                start = stop
+        for vector, group in zip(vectors, self._slices, strict=True):
+            for i, start, stop, shape in group:
+                leaves[i] = vector[start:stop].reshape(shape)
         for i, leaf in zip(self.large, large, strict=True):
             leaves[i] = leaf
         return self.structure.unflatten(leaves)
+
+
+@lru_cache(1_024)
+def _packing(structure: Any, types: tuple[tuple[tuple[int, ...], Any], ...]) -> Packing:
+    dtypes = (str(jax.dtypes.canonicalize_dtype(dtype)) for _, dtype in types)
+    return Packing(structure, tuple(shape for shape, _ in types), tuple(dtypes))
 
 
 def _dtype(leaf: Any) -> Any:

@@ -34,6 +34,7 @@ class ProgressBar:
         )
         self._lock = threading.Lock()
         self._elbos: dict[str, float] = {}
+        self._best = ""
         self._total = self._done = 0
         self._stage, self._logged, self._begun = "", -math.inf, time.monotonic()
 
@@ -63,7 +64,11 @@ class ProgressBar:
         """A path has done some iterations and is now at about this ELBO."""
         with self._lock:
             self._elbos[label] = elbo
-            best = max(self._elbos, key=lambda name: self._elbos[name])
+            if elbo >= self._elbos.get(self._best, -math.inf):
+                self._best = label
+            elif label == self._best:  # it fell, maybe below another
+                self._best = max(self._elbos, key=lambda name: self._elbos[name])
+            best = self._best
             short = best if len(best) <= 40 else best[:37] + "..."
             self._bar.set_postfix_str(
                 f" best: {short} ({self._measure} {self._elbos[best]:.4g})", refresh=False

@@ -14,7 +14,6 @@ from pathmix.discovery import Discovery, PriorDiscovery
 from pathmix.discovery.contenders import Contender, discovered
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
-from pathmix.engine.noise import warm_up
 from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
@@ -122,7 +121,6 @@ class SDVI:
             workshop = Workshop(executor, executables)
             program = bind(self.model, args, kwargs, self.discovery.limits)
 
-            executor.begin(warm_up)
             progress.stage("discovery")
             known: dict[Hashable, PathFit] = {}
 
@@ -133,6 +131,7 @@ class SDVI:
                 same = (problem(target), guide)
                 if same not in known:
                     known[same] = self._formulate(target, guide, executables, root.child(1, number))
+                    workshop.rehearse(known[same])
                 return as_twin(target, known[same].target), known[same]
 
             with watch.stage("discovery"):

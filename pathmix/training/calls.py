@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -28,6 +28,7 @@ from pathmix.training.loop import (
     make_loop,
     noise_width,
 )
+from pathmix.training.minibatches import Minibatches
 
 _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
 _MIN_STEPS = 32
@@ -45,12 +46,12 @@ class Calls:
     particles: int
     minibatch_bytes: int  # that the minibatches of a step take
 
-    @property
+    @cached_property
     def noise(self) -> int:
         """Numbers that one call of the loop takes."""
         return noise_size(_MIN_STEPS * self._step_noise)
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """Steps that one call of the loop can take."""
         fitting = CALL_BYTES // max(self.minibatch_bytes, 1)
@@ -66,14 +67,18 @@ class Calls:
         log_c: float,
     ) -> Asking[tuple[TrainingState, Progress]]:
         """The state after `count` more steps."""
-        stretch = Stretch(state, normals(seed, self.noise), indices, powers, count, float(log_c))
+        noise = normals(seed, self.noise, count * self._step_noise)
+        stretch = Stretch(state, noise, indices, powers, count, float(log_c))
         (answer,) = yield from asked([self._loop(TRAINING, stretch)])
         return answer
 
     def drawn(self, state: TrainingState, seed: Seed, count: int) -> Asking[Seen]:
         """What draws of a guide come upon."""
-        blocks = range(-(-count // (self.steps * self.particles)))
-        noises = [normals(seed.child(block) if block else seed, self.noise) for block in blocks]
+        noises, per_call = [], self.steps * self.particles
+        for block in range(-(-count // per_call)):
+            steps = -(-min(count - block * per_call, per_call) // self.particles)
+            own = seed.child(block) if block else seed
+            noises.append(normals(own, self.noise, steps * self._step_noise))
         return (yield from self._seen(DRAWING, state, noises, count))
 
     def given(self, state: TrainingState, vectors: np.ndarray) -> Asking[Seen]:
@@ -89,13 +94,7 @@ class Calls:
 
     def marked(self, vectors: np.ndarray) -> Asking[Marked]:
         """Densities of vectors, and the marks of the switches on the way to them."""
-        chunk = self.target.rows_at_once(_MARKED_ROWS)
-        build = partial(make_marked, self.target, chunk)
-        requests = [
-            Request(("marked", self.target.structure), build, self.target.arguments, rows)
-            for rows in _filled_up(vectors, _MARKED_ROWS)
-        ]
-        answers = yield from asked(requests)
+        answers = yield from asked(self._marked(vectors))
         return Marked(*(np.concatenate(column)[: len(vectors)] for column in zip(*answers, strict=True)))
 
     def sampled(self, params: Params, seed: Seed, count: int) -> Asking[np.ndarray]:
@@ -106,6 +105,21 @@ class Calls:
         key = ("sample", self.guide, dim, count, size)
         (draws,) = yield from asked([Request(key, build, (), (params, normals(seed, size)))])
         return draws
+
+    def rehearsal(self, state: TrainingState, minibatches: Minibatches, *, with_marks: bool) -> list[Request]:
+        """Calls that compute nothing."""
+        if with_marks:  # which may ask for another gradient
+            return self._marked(np.zeros((1, self.target.dim)))
+        indices, powers = minibatches.rows(0, self.steps), np.ones(self.steps)
+        noise = normals(Seed.of(0), self.noise, 0)
+        return [self._loop(TRAINING, Stretch(state, noise, indices, powers, 0, 0.0))]
+
+    def _marked(self, vectors: np.ndarray) -> list[Request]:
+        build = partial(make_marked, self.target, self.target.rows_at_once(_MARKED_ROWS))
+        return [
+            Request(("marked", self.target.structure), build, self.target.arguments, rows)
+            for rows in _filled_up(vectors, _MARKED_ROWS)
+        ]
 
     def _seen(self, mode: Mode, state: TrainingState, noises: Sequence[Any], count: int) -> Asking[Seen]:
         per_call, requests = self.steps * self.particles, []
@@ -130,7 +144,7 @@ class Calls:
             footprint=8 * self.noise + 2 * self.particles * self.target.graphs.density.volume,
         )
 
-    @property
+    @cached_property
     def _step_noise(self) -> int:
         return self.particles * noise_width(self.guide, self.target.dim)
 

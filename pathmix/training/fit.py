@@ -7,15 +7,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
 from pathmix.engine.batching import in_batches
 from pathmix.engine.executables import Executables
-from pathmix.engine.requests import Asking
+from pathmix.engine.requests import Asking, Request
 from pathmix.guides.base import Guide, Params
 from pathmix.posterior.fitted import GradientKind
 from pathmix.program.seeds import Seed
@@ -82,6 +83,7 @@ class PathFit:
         self.options, self.executables = options, executables
         self.training_seed, self.elbo_seed, self.minibatch_seed = (seed.child(i) for i in range(3))
         self.vectors = np.zeros((0, target.dim))  # prior draws, unconstrained
+        self._calls: Calls | None = None
         self.start: Start | None = None  # the best one so far
         self.steps = 0  # of all starts
         self.blocks = 0
@@ -129,14 +131,17 @@ class PathFit:
 
     @property
     def calls(self) -> Calls:
-        return Calls(
-            self.target,
-            self.guide,
-            self.options.optimizer,
-            self.gradient,
-            self.particles,
-            self.minibatches.bytes_per_step,
-        )
+        """The compiled functions, as the gradient wants them now."""
+        if self._calls is None or self._calls.gradient != self.gradient:
+            self._calls = Calls(
+                self.target,
+                self.guide,
+                self.options.optimizer,
+                self.gradient,
+                self.particles,
+                self.minibatches.bytes_per_step,
+            )
+        return self._calls
 
     def initialise(self, draws: SiteRows, followers: int = 0) -> Asking[float]:
         """Match the guide to prior draws inside the region, and the gradient to the density's jumps.
@@ -168,6 +173,12 @@ class PathFit:
         of_followers = found.log_joint[:followers]
         return float(np.min(of_followers[np.isfinite(of_followers)], initial=np.inf))
 
+    def rehearsal(self) -> list[Request]:
+        """Requests that compile what is needed first. Made beside everything else, so they leave no trace."""
+        params = self.guide.init(np.zeros((2, self.target.dim)))
+        state = TrainingState(params, self.options.optimizer.init(params))
+        return self.calls.rehearsal(state, self.minibatches, with_marks=bool(self.watch.switches))
+
     def _look_again(self, params: Params) -> Asking[None]:
         """For jumps that the guide has come to, maybe far from all prior draws."""
         if self.gradient.estimator == "reparam" and self.watch.switches:
@@ -175,8 +186,23 @@ class PathFit:
 
     def start_from(self, vectors: np.ndarray) -> Start:
         """A guide matched to some vectors."""
-        params = self.guide.init(vectors)
-        return Start(TrainingState(params, self.options.optimizer.init(params)))
+        params = jax.tree.map(np.asarray, self.guide.init(vectors))
+        return Start(TrainingState(params, self._optimizer_state(params)))
+
+    def _optimizer_state(self, params: Params) -> Any:
+        """At its start; most optimisers start the same whatever the parameters, and are asked once."""
+        optimizer = self.options.optimizer
+        shapes = tuple(leaf.shape for leaf in jax.tree.leaves(params))
+        key = ("optimizer", jax.tree.structure(params), shapes)
+
+        def common() -> Any:
+            states = [optimizer.init(jax.tree.map(lambda leaf, by=by: leaf + by, params)) for by in (0, 1)]
+            one, other = ([np.asarray(leaf) for leaf in jax.tree.leaves(state)] for state in states)
+            same = all(map(np.array_equal, one, other))
+            return jax.tree.unflatten(jax.tree.structure(states[0]), one) if same else None
+
+        found = self.executables.once(key, common)
+        return optimizer.init(params) if found is None else found
 
     def unconstrained(self, draws: SiteRows) -> np.ndarray:
         """The vectors that stand for draws of the sites."""

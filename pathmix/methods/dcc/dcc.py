@@ -13,7 +13,6 @@ from pathmix.discovery import Discovery, PriorDiscovery
 from pathmix.discovery.contenders import Contender, discovered
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded
-from pathmix.engine.noise import warm_up
 from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
@@ -94,7 +93,6 @@ class DCC:
             options = ChainOptions(self.kernel, self.chains, self.samples, self.proposals)
             program = bind(self.model, args, kwargs, self.discovery.limits)
 
-            executor.begin(warm_up)
             progress.stage("discovery")
 
             def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> tuple[Target, PathChains]:
