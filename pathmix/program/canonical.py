@@ -9,6 +9,7 @@ regression coefficients are then five graphs, and a sum of two kernels is the sa
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -57,7 +58,9 @@ def canonical(
             operation.operands = _merged(terms[operation])
 
     names = {i: str(place) for place, i in enumerate(order or ())} or dict(enumerate(kinds or ()))
-    colours = _colours(done, outputs, {value: names.get(_number(value), "") for value in free})
+    identities = {operation: _seed(operation_identity(operation.eqn)) for operation in done}
+    kind_of = {value: names.get(_number(value), "") for value in free}
+    colours = _colours(done, outputs, kind_of, identities)
     visited = _visited(done, outputs, colours)
     constants = [value for value in visited.inputs if value.input is None]
     if order is None:
@@ -65,9 +68,11 @@ def canonical(
         taken = [*(value for value in visited.inputs if value.input is not None), *unused]
     else:
         taken = [values[i] for i in order]
-    jaxpr = as_jaxpr(graph.jaxpr, [*constants, *taken], visited.operations, outputs)
+    given = [*constants, *taken]
+    jaxpr = as_jaxpr(graph.jaxpr, given, visited.operations, outputs)
     consts = tuple(jnp.asarray(value.constant, value.aval.dtype) for value in constants)
-    return Canonical(Graph(jaxpr, consts), tuple(map(_number, taken)))
+    structure = _structure(given, len(constants), visited.operations, outputs)
+    return Canonical(Graph(jaxpr, consts, structure), tuple(map(_number, taken)))
 
 
 def _input(number: int, var: Any, known: Any | None) -> Value:
@@ -123,36 +128,40 @@ def _merged(terms: Sequence[Value]) -> list[Value]:
     return [*unknown, Value(known[0].aval, constant=sum(arrays[1:], arrays[0]))]
 
 
+Colours = dict[Value, int]
+
+
 def _colours(
-    done: Sequence[Operation], outputs: Sequence[Value], kinds: dict[Value, str]
-) -> dict[Value, bytes]:
+    done: Sequence[Operation],
+    outputs: Sequence[Value],
+    kinds: dict[Value, str],
+    identities: dict[Operation, int],
+) -> Colours:
     """What is computed at each value.
 
     Inputs are told apart by their use, as far as that goes, and then by the numbers that they are used with.
     """
-    identities = {operation: operation_identity(operation.eqn) for operation in done}
-    inputs = {value: _digest(type_identity(value.aval), kind) for value, kind in kinds.items()}
+    inputs = {value: hash((_seed(type_identity(value.aval)), _seed(kind))) for value, kind in kinds.items()}
     classes = 0
     for _ in range(_ROUNDS):
         if classes == len(set(inputs.values())) or len(set(inputs.values())) == len(inputs):
             break
         classes = len(set(inputs.values()))
         uses = _downward(done, outputs, _upward(done, inputs, identities), identities)
-        inputs = {value: _digest(colour, uses.get(value, b"")) for value, colour in inputs.items()}
-    contents = _contents(done, outputs, inputs)
-    ranked = sorted(inputs, key=lambda value: (inputs[value], contents.get(value, b""), value.input))
-    return _upward(done, {value: _digest(str(rank)) for rank, value in enumerate(ranked)}, identities)
+        inputs = {value: hash((colour, uses.get(value, 0))) for value, colour in inputs.items()}
+    contents = _contents(done, outputs, inputs, identities)
+    ranked = sorted(inputs, key=lambda value: (inputs[value], contents.get(value, 0), value.input))
+    return _upward(done, {value: rank for rank, value in enumerate(ranked)}, identities)
 
 
 def _contents(
-    done: Sequence[Operation], outputs: Sequence[Value], inputs: dict[Value, bytes]
-) -> dict[Value, bytes]:
+    done: Sequence[Operation], outputs: Sequence[Value], inputs: Colours, identities: dict[Operation, int]
+) -> Colours:
     """What tells inputs of one colour apart: the numbers that they are used with."""
     if len(set(inputs.values())) == len(inputs):
         return {}
-    identities = {operation: operation.name for operation in done}
     constants = {
-        value: _digest(np.asarray(value.constant).tobytes())
+        value: _seed(np.asarray(value.constant).tobytes())
         for operation in done
         for value in operation.operands
         if value.constant is not None
@@ -160,39 +169,31 @@ def _contents(
     return _downward(done, outputs, _upward(done, constants | inputs, identities), identities)
 
 
-def _upward(
-    done: Sequence[Operation], given: dict[Value, bytes], identities: dict[Operation, str]
-) -> dict[Value, bytes]:
+def _upward(done: Sequence[Operation], given: Colours, identities: dict[Operation, int]) -> Colours:
     colours = dict(given)
     for operation in done:
         below = [_colour(colours, value) for value in operation.operands]
         if operation.name in _COMMUTATIVE:
             below.sort()
         for position, value in enumerate(operation.results):
-            colours[value] = _digest(identities[operation], str(position), *below)
+            colours[value] = hash((identities[operation], position, *below))
     return colours
 
 
 def _downward(
-    done: Sequence[Operation],
-    outputs: Sequence[Value],
-    colours: dict[Value, bytes],
-    identities: dict[Operation, str],
-) -> dict[Value, bytes]:
+    done: Sequence[Operation], outputs: Sequence[Value], colours: Colours, identities: dict[Operation, int]
+) -> Colours:
     """How each value is used, all the way to the outputs."""
-    uses: dict[Value, list[bytes]] = {}
-    found: dict[Value, bytes] = {}
+    uses: dict[Value, list[int]] = {}
     for number, value in enumerate(outputs):
-        uses.setdefault(value, []).append(_digest("output", str(number)))
+        uses.setdefault(value, []).append(hash((-1, number)))
     for operation in reversed(done):
-        above = b"".join(_digest(*sorted(uses.get(value, []))) for value in operation.results)
-        mine = _digest(identities[operation], above, *(_colour(colours, v) for v in operation.results))
+        above = [hash(tuple(sorted(uses.get(value, ())))) for value in operation.results]
+        mine = hash((identities[operation], *above, *(_colour(colours, v) for v in operation.results)))
         for position, value in enumerate(operation.operands):
-            place = "any" if operation.name in _COMMUTATIVE else str(position)
-            uses.setdefault(value, []).append(_digest(mine, place))
-    for value, these in uses.items():
-        found[value] = _digest(*sorted(these))
-    return found
+            place = -1 if operation.name in _COMMUTATIVE else position
+            uses.setdefault(value, []).append(hash((mine, place)))
+    return {value: hash(tuple(sorted(these))) for value, these in uses.items()}
 
 
 class _Visited(NamedTuple):
@@ -203,7 +204,7 @@ class _Visited(NamedTuple):
 def _visited(
     done: Sequence[Operation],
     outputs: Sequence[Value],
-    colours: dict[Value, bytes],
+    colours: Colours,
 ) -> _Visited:
     """Operations in an order that follows the outputs, operands that may change places ordered by colour."""
     place = {value: number for number, operation in enumerate(done) for value in operation.results}
@@ -246,20 +247,37 @@ def _in_pairs(operation: Operation) -> list[Operation]:
     return [*parts, last]
 
 
-def _colour(colours: dict[Value, bytes], value: Value) -> bytes:
+def _colour(colours: Colours, value: Value) -> int:
     if value in colours:
         return colours[value]
-    if value.is_literal:
-        return _digest("literal", type_identity(value.aval), repr(value.constant))
-    return _digest("constant", type_identity(value.aval))
+    kind = f"literal {value.constant!r}" if value.is_literal else "constant"
+    return hash((_seed(kind), _seed(type_identity(value.aval))))
 
 
-def _digest(*parts: str | bytes) -> bytes:
-    whole = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        whole.update(part.encode() if isinstance(part, str) else part)
-        whole.update(b"\0")
-    return whole.digest()
+@lru_cache(65_536)
+def _seed(text: str | bytes) -> int:
+    """A number for a text, the same in every process. (Python's own hashes are for numbers only.)"""
+    whole = text.encode() if isinstance(text, str) else text
+    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest())
+
+
+def _structure(
+    given: Sequence[Value], constants: int, done: Sequence[Operation], outputs: Sequence[Value]
+) -> str:
+    """Equal for graphs that do the same in the same order; within a process."""
+    places = {value: str(place) for place, value in enumerate(given)}
+    parts = [str(constants), *(type_identity(value.aval) for value in given)]
+
+    def name(value: Value) -> str:
+        if value in places:
+            return places[value]
+        return f"{type_identity(value.aval)} {value.constant!r}"
+
+    for operation in done:
+        parts += [operation_identity(operation.eqn), *map(name, operation.operands)]
+        places.update((value, str(len(places))) for value in operation.results)
+    parts += ["gives", *map(name, outputs)]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def _is_float(value: Value) -> bool:

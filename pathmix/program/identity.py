@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,8 @@ from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, literal, wi
 
 Parts = list[str | bytes]
 
+# Equal ones are the same, and keep nothing else alive. (Numbers are not among them: 1 == 1.0 == True.)
+_SIMPLE = (str, type(None), bool, np.dtype)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 # Other objects (functions, above all) are told apart by a number. Equal ones have the same.
@@ -35,8 +38,21 @@ def identity(jaxpr: Jaxpr) -> str:
 
 def operation_identity(eqn: JaxprEqn) -> str:
     """The same for operations that do the same with operands of the same types; within a process."""
-    types = [part for var in eqn.outvars for part in _of_type(var.aval)]
-    return _digest([eqn.primitive.name, *types, *_of_parameters(eqn)])
+    return " ".join([eqn.primitive.name, *(_type(var.aval) for var in eqn.outvars), _parameters(eqn)])
+
+
+def _parameters(eqn: JaxprEqn) -> str:
+    if not all(type(value) in _SIMPLE for value in eqn.params.values()):
+        return _digest(_of_parameters(eqn))
+    try:
+        return _of_simple(tuple(eqn.params.items()))
+    except TypeError:  # there is something inside that cannot be hashed
+        return _digest(_of(eqn.params))
+
+
+@lru_cache(4_096)
+def _of_simple(items: tuple[tuple[str, Any], ...]) -> str:
+    return _digest(_of(dict(items)))
 
 
 def type_identity(aval: Any) -> str:
@@ -107,6 +123,14 @@ def _of_type(aval: Any) -> Parts:
 
 
 def _type(aval: Any) -> str:
+    try:
+        return _known_type(aval)
+    except TypeError:  # it cannot be hashed
+        return _known_type.__wrapped__(aval)
+
+
+@lru_cache(4_096)
+def _known_type(aval: Any) -> str:
     weak = getattr(aval, "weak_type", False)
     return f"{type(aval).__name__} {getattr(aval, 'dtype', '')} {getattr(aval, 'shape', '')} {weak}"
 

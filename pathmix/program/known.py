@@ -6,6 +6,7 @@ it can: JAX takes a hundred times as long to get a number through its layers, an
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import special
@@ -47,6 +48,21 @@ def _results(template: Jaxpr, operation: Operation, operands: list[Any]) -> list
 
 
 def _called(template: Jaxpr, function: Any, operation: Operation, operands: list[Any]) -> list[Any]:
+    """The results of a function, which is remembered on numbers: paths call the same ones again and again."""
+    numbers = [np.asarray(operand) for operand in operands] if all(map(_is_plain, operands)) else []
+    if not numbers or any(number.ndim for number in numbers):
+        return _opened(template, function, operation, operands)
+    key = tuple((number.dtype.char, number.tobytes()) for number in numbers)
+    known = _remembered.setdefault(function, {})
+    if key not in known:
+        known[key] = _opened(template, function, operation, operands)
+    return known[key]
+
+
+_remembered: WeakKeyDictionary[Any, dict[Any, list[Any]]] = WeakKeyDictionary()
+
+
+def _opened(template: Jaxpr, function: Any, operation: Operation, operands: list[Any]) -> list[Any]:
     given = [Value(v.aval, constant=c) for v, c in zip(operation.operands, operands, strict=True)]
     inside, outputs = operations(opened(function), getattr(function, "consts", ()), given)
     evaluate_known(template, inside, [value for value in outputs if value.maker is not None])

@@ -36,7 +36,10 @@ def read_region(slp: StraightLineProgram, draws: dict[str, np.ndarray], *, boxes
 
     A condition whose box is wrong on the draws, or on points around them, stays live.
     """
-    outputs = expressions(slp.graph, [site.pinned for site in slp.sites])
+    read_from = slp.graph.behind(slp.conditions)
+    outputs = dict(
+        zip(slp.conditions, expressions(read_from, [site.pinned for site in slp.sites]), strict=True)
+    )
     decisions = [outputs[output] for output in slp.conditions[: len(slp.path.decisions)]]
     _check_decisions(slp, decisions)
     _check_discrete(slp, decisions)
