@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pathmix.engine.noise import Normals
 from pathmix.engine.packing import Packing
 from pathmix.engine.requests import MemberFunction, Request
 
@@ -164,6 +165,7 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[Any]:
 
 
 def _stack(column: Sequence[Any]) -> Any:
-    if not _in_turns() and any(isinstance(leaf, jax.Array) for leaf in column):
-        return jnp.stack([jnp.asarray(leaf) for leaf in column])  # on the device already
+    if not _in_turns() and isinstance(column[0], (jax.Array, Normals)):
+        # What is on the device stays there.
+        return jnp.stack([leaf.on_device() if isinstance(leaf, Normals) else leaf for leaf in column])
     return np.stack([np.asarray(leaf) for leaf in column])

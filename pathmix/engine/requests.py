@@ -79,9 +79,9 @@ def conducted(tasks: Sequence[Asking[Result]], answer: Answer) -> Generator[None
     try:
         requests = next(whole)
         while True:
-            answers = answer(requests)
+            # Answers are large, and used at once: who waits for a turn holds the next requests only.
+            requests = whole.send(answer(requests))
             yield
-            requests = whole.send(answers)
     except StopIteration as end:
         return end.value
     finally:

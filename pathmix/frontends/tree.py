@@ -13,7 +13,7 @@ import numpy as np
 from pathmix.errors import HiddenRandomnessError
 from pathmix.program.source import Source, caller
 
-_MOST_BYTES = 2**28  # of all values together; beyond, they are computed again
+_MOST_BYTES = 2**26  # of all values together; beyond, they are computed again
 
 
 class Node:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import optax
 
-from pathmix.engine.noise import noise_size, normals
+from pathmix.engine.noise import Normals, noise_size
 from pathmix.engine.requests import Asking, Request, asked
 from pathmix.guides.base import Guide, Params
 from pathmix.program.seeds import Seed
@@ -67,7 +67,7 @@ class Calls:
         log_c: float,
     ) -> Asking[tuple[TrainingState, Progress]]:
         """The state after `count` more steps."""
-        noise = normals(seed, self.noise, count * self._step_noise)
+        noise = Normals(seed, self.noise, count * self._step_noise)
         stretch = Stretch(state, noise, indices, powers, count, float(log_c))
         (answer,) = yield from asked([self._loop(TRAINING, stretch)])
         return answer
@@ -78,7 +78,7 @@ class Calls:
         for block in range(-(-count // per_call)):
             steps = -(-min(count - block * per_call, per_call) // self.particles)
             own = seed.child(block) if block else seed
-            noises.append(normals(own, self.noise, steps * self._step_noise))
+            noises.append(Normals(own, self.noise, steps * self._step_noise))
         return (yield from self._seen(DRAWING, state, noises, count))
 
     def given(self, state: TrainingState, vectors: np.ndarray) -> Asking[Seen]:
@@ -103,7 +103,7 @@ class Calls:
         size = noise_size(count * self.guide.noise_size(dim))
         build = partial(make_sample, self.guide, dim, count)
         key = ("sample", self.guide, dim, count, size)
-        (draws,) = yield from asked([Request(key, build, (), (params, normals(seed, size)))])
+        (draws,) = yield from asked([Request(key, build, (), (params, Normals(seed, size, size)))])
         return draws
 
     def rehearsal(self, state: TrainingState, minibatches: Minibatches, *, with_marks: bool) -> list[Request]:
@@ -111,7 +111,7 @@ class Calls:
         if with_marks:  # which may ask for another gradient
             return self._marked(np.zeros((1, self.target.dim)))
         indices, powers = minibatches.rows(0, self.steps), np.ones(self.steps)
-        noise = normals(Seed.of(0), self.noise, 0)
+        noise = Normals(Seed.of(0), self.noise, 0)
         return [self._loop(TRAINING, Stretch(state, noise, indices, powers, 0, 0.0))]
 
     def _marked(self, vectors: np.ndarray) -> list[Request]:
