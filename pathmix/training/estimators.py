@@ -18,6 +18,7 @@ ACCEPTANCE_REWARD = 0.3
 
 LogTarget = Callable[[jax.Array, jax.Array], Density]  # at a vector, as the particle of a number sees it
 Draw = Callable[[Params], jax.Array]  # all particles
+Truth = bool | jax.Array
 # Particles with minibatches of their own average out more noise, but where
 # they are compared with each other they must see the same data.
 OWN_MINIBATCHES: dict[GradientKind, bool] = {
@@ -54,18 +55,19 @@ def surrogate(density: Density, log_c: jax.Array) -> jax.Array:
     return jnp.where(worth_c, log_c, density.log_joint) + density.log_det
 
 
-def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw) -> Estimate:
+def reparam(
+    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw, updating: Truth = True
+) -> Estimate:
     """The path derivative ("sticking the landing"): unbiased, and exactly zero at an exact guide.
 
     Biased where the region cuts through the guide: it cannot see the jump. Particles of zero density
     are left out: all they could do is widen the guide.
     """
     draws, pull_back = jax.vjp(draw, params)
-    values, seen, slopes_of = _log_ratios(guide, target, log_c, params, draws)
+    values, seen, slopes = _log_ratios(guide, target, log_c, params, draws, updating)
     is_zero = seen.log_joint == -jnp.inf
 
     def gradient() -> tuple[Params, jax.Array]:
-        slopes = slopes_of()
         usable = jnp.isfinite(values) & jnp.all(jnp.isfinite(slopes), axis=1) & ~is_zero
         count = jnp.maximum(jnp.sum(usable), 1)
         (found,) = pull_back(jnp.where(usable[:, None], slopes, 0.0) / count)
@@ -74,7 +76,9 @@ def reparam(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, d
     return Estimate(_mean(values, jnp.isfinite(values) & ~is_zero), gradient, seen)
 
 
-def score(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw) -> Estimate:
+def score(
+    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw, _: Truth = True
+) -> Estimate:
     """The score function with a leave-one-out baseline: unbiased for the surrogate on any region."""
     draws, values, seen = _sampled(guide, target, log_c, params, draw)
     usable = jnp.isfinite(values)
@@ -85,7 +89,9 @@ def score(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, dra
     return Estimate(_mean(values, usable), gradient, seen)
 
 
-def truncated(guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw) -> Estimate:
+def truncated(
+    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draw: Draw, _: Truth = True
+) -> Estimate:
     """The score function for the truncated guide itself, the ELBO that path weights are made of.
 
     Draws inside the region are independent draws of the truncated guide q, so with f = log gamma -
@@ -114,6 +120,7 @@ def mixed(
     noise: jax.Array,
     part: tuple[bool, ...],
     placed: Callable[[jax.Array], jax.Array] = lambda draws: draws,
+    updating: Truth = True,
 ) -> Estimate:
     """The score function for the coordinates of `part`, which move a jump, the path derivative for the rest.
 
@@ -127,11 +134,10 @@ def mixed(
         return placed(jax.vmap(lambda u, n: guide.complete(p, u, n, part))(moved, noise))
 
     draws, pull_back = jax.vjp(completed, params)
-    values, seen, slopes_of = _log_ratios(guide, target, log_c, params, draws)
+    values, seen, slopes = _log_ratios(guide, target, log_c, params, draws, updating)
     usable = jnp.isfinite(values)
 
     def gradient() -> tuple[Params, jax.Array]:
-        slopes = slopes_of()
         smooth = usable & jnp.all(jnp.isfinite(slopes), axis=1) & (seen.log_joint > -jnp.inf)
         (along,) = pull_back(jnp.where(smooth[:, None], slopes, 0.0) / jnp.maximum(jnp.sum(smooth), 1))
         weights = _leave_one_out(values, usable)
@@ -165,22 +171,26 @@ class Gradient:
         params: Params,
         noise: jax.Array,
         placed: Callable[[jax.Array], jax.Array] = lambda draws: draws,
+        updating: Truth = True,
     ) -> Estimate:
-        """From noise for each particle; `placed` may put the particles elsewhere."""
+        """From noise for each particle; `placed` may put the particles elsewhere.
+
+        The gradient is only right while `updating`.
+        """
         if self.estimator == "mixed":
             assert isinstance(guide, SplitGuide)
-            return mixed(guide, target, log_c, params, noise, self.part, placed)
+            return mixed(guide, target, log_c, params, noise, self.part, placed, updating)
 
         def draw(p: Params) -> jax.Array:
             return placed(jax.vmap(lambda n: guide.sample(p, n))(noise))
 
-        return _ESTIMATORS[self.estimator](guide, target, log_c, params, draw)
+        return _ESTIMATORS[self.estimator](guide, target, log_c, params, draw, updating)
 
 
 def _log_ratios(
-    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draws: jax.Array
-) -> tuple[jax.Array, Seen, Callable[[], jax.Array]]:
-    """log gamma~ - log q~ of all particles, and its slopes there with the guide held fixed."""
+    guide: Guide, target: LogTarget, log_c: jax.Array, params: Params, draws: jax.Array, updating: Truth
+) -> tuple[jax.Array, Seen, jax.Array]:
+    """log gamma~ - log q~ of all particles, and if it is asked for its slopes, with the guide held fixed."""
     fixed = jax.lax.stop_gradient(params)
 
     def one(u: jax.Array, particle: jax.Array) -> tuple[jax.Array, Seen]:
@@ -188,10 +198,16 @@ def _log_ratios(
         seen = Seen(density.log_joint, density.log_det, log_q, density.inside)
         return surrogate(density, log_c) - log_q, seen
 
-    values, pull_back, seen = jax.vjp(
-        lambda rows: over_rows(one)(rows, jnp.arange(len(rows))), draws, has_aux=True
-    )
-    return values, seen, lambda: pull_back(jnp.ones_like(values))[0]
+    numbers = jnp.arange(len(draws))
+
+    def with_slopes() -> tuple[jax.Array, Seen, jax.Array]:
+        (values, seen), slopes = over_rows(jax.value_and_grad(one, has_aux=True))(draws, numbers)
+        return values, seen, slopes
+
+    def without() -> tuple[jax.Array, Seen, jax.Array]:
+        return *over_rows(one)(draws, numbers), jnp.zeros_like(draws)
+
+    return with_slopes() if updating is True else jax.lax.cond(updating, with_slopes, without)
 
 
 def _sampled(

@@ -238,13 +238,18 @@ class PathFit:
         assert self.start is not None
         return self.advance(self.start, iterations, log_c, told)
 
-    def advance(self, start: Start, iterations: int, log_c: float, told: Told) -> Asking[None]:
-        """Take a start further, call by call. What has been done stays, should nobody go on."""
+    def advance(
+        self, start: Start, iterations: int, log_c: float, told: Told, *, looking: bool = True
+    ) -> Asking[None]:
+        """Take a start further, call by call. What has been done stays, should nobody go on.
+
+        Halfway, `looking` for jumps may change the gradient.
+        """
         if start.steps == 0:
             start.annealed = round(self.options.annealing * iterations)
         left, half, quarter = iterations, iterations // 2, -(-iterations // 4)
         while left > 0:
-            if left == half and self.options.adapt_gradient:
+            if left == half and looking and self.options.adapt_gradient:
                 yield from self._look_again(start.state.params)
                 if self.gradient.estimator == "reparam":
                     self.gradient = self.watch.gradient

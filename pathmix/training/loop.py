@@ -81,7 +81,9 @@ def make_loop(
                 return jnp.where(mode.given, shaped[i, :, :dim], draws)
 
             noise = shaped[i, :, : guide.noise_size(dim)]
-            found = gradient.estimate(guide, density, stretch.log_c, state.params, noise, placed)
+            found = gradient.estimate(
+                guide, density, stretch.log_c, state.params, noise, placed, mode.updating
+            )
 
             def updated() -> tuple[TrainingState, jax.Array]:
                 slope, count = found.gradient()

@@ -36,7 +36,10 @@ def race(
     steps = int(options.share * iterations) // len(entrants)
     if len(entrants) > 1 and steps > 0:
         try:
-            yield from together([fit.advance(entrant, steps, log_c, told) for entrant in entrants])
+            # Jumps are looked for where the winner goes on.
+            yield from together(
+                [fit.advance(entrant, steps, log_c, told, looking=False) for entrant in entrants]
+            )
         finally:  # the best so far stays, even if the race is broken off
             fit.start = max(entrants, key=lambda entrant: entrant.level(max(steps // 2, 1)))
         iterations -= steps * len(entrants)
