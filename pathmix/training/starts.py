@@ -8,7 +8,7 @@ import numpy as np
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.errors import OptionError
 
-_MIN_CANDIDATES = 64
+_MIN_CANDIDATES = 256
 _FIRST_POWER = 1e-3  # of the likelihood, while annealing
 
 
@@ -24,7 +24,7 @@ class Starts:
     prior: from its mean to twice as far out as a draw. From the second round on, a third of the starts
     are the best guide so far with one site changed, and a third take over what other paths found for
     sites of the same name (unless `borrow` is false). `screening` is the number of candidates of each
-    kind per iteration; there are never fewer than 64.
+    kind per iteration; there are never fewer than 256.
 
     >>> Starts(6).candidates(iterations=2_000)
     500
