@@ -63,12 +63,13 @@ class Calls:
         seed: Seed,
         indices: tuple[np.ndarray, ...],
         powers: np.ndarray,
+        rates: np.ndarray,
         count: int,
         log_c: float,
     ) -> Asking[tuple[TrainingState, Progress]]:
         """The state after `count` more steps."""
         noise = Normals(seed, self.noise, count * self._step_noise)
-        stretch = Stretch(state, noise, indices, powers, count, float(log_c))
+        stretch = Stretch(state, noise, indices, powers, rates, count, float(log_c))
         (answer,) = yield from asked([self._loop(TRAINING, stretch)])
         return answer
 
@@ -112,7 +113,7 @@ class Calls:
             return self._marked(np.zeros((1, self.target.dim)))
         indices, powers = minibatches.rows(0, self.steps), np.ones(self.steps)
         noise = Normals(Seed.of(0), self.noise, 0)
-        return [self._loop(TRAINING, Stretch(state, noise, indices, powers, 0, 0.0))]
+        return [self._loop(TRAINING, Stretch(state, noise, indices, powers, powers, 0, 0.0))]
 
     def _marked(self, vectors: np.ndarray) -> list[Request]:
         build = partial(make_marked, self.target, self.target.rows_at_once(_MARKED_ROWS))
@@ -122,10 +123,10 @@ class Calls:
         ]
 
     def _seen(self, mode: Mode, state: TrainingState, noises: Sequence[Any], count: int) -> Asking[Seen]:
-        per_call, requests = self.steps * self.particles, []
+        per_call, requests, ones = self.steps * self.particles, [], np.ones(self.steps)
         for block, noise in enumerate(noises):
             steps = -(-min(count - block * per_call, per_call) // self.particles)
-            requests.append(self._loop(mode, Stretch(state, noise, (), np.ones(self.steps), steps, 0.0)))
+            requests.append(self._loop(mode, Stretch(state, noise, (), ones, ones, steps, 0.0)))
         answers = yield from asked(requests)
         seen = [progress.seen for _, progress in answers]
         return jax.tree.map(lambda *parts: np.concatenate([part.ravel() for part in parts])[:count], *seen)

@@ -32,7 +32,7 @@ from pathmix.training.estimates import ElboEstimate, Rise, estimated, rise_betwe
 from pathmix.training.estimators import OWN_MINIBATCHES, Gradient, Seen
 from pathmix.training.loop import TrainingState
 from pathmix.training.minibatches import Minibatches
-from pathmix.training.starts import Start, likelihood_powers
+from pathmix.training.starts import Start, falling_rates, likelihood_powers
 from pathmix.training.watch import JumpWatch
 
 _ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
@@ -265,6 +265,7 @@ class PathFit:
                 self.training_seed.child(block),
                 self.minibatches.rows(block, calls.steps),
                 likelihood_powers(start, calls.steps),
+                falling_rates(left, quarter, calls.steps),
                 count,
                 log_c,
             )

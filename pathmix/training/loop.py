@@ -38,6 +38,7 @@ class Stretch(NamedTuple):
     noise: Any
     indices: tuple[Any, ...]  # of minibatches
     powers: Any  # of the likelihood, at each step
+    rates: Any  # by which the optimiser's updates are multiplied, at each step
     count: Any
     log_c: Any
 
@@ -88,7 +89,8 @@ def make_loop(
             def updated() -> tuple[TrainingState, jax.Array]:
                 slope, count = found.gradient()
                 updates, inner = optimizer.update(ascent(slope), state.optimizer, state.params)
-                after = TrainingState(optax.apply_updates(state.params, updates), inner)
+                slower = jax.tree.map(lambda update: stretch.rates[i] * update, updates)
+                after = TrainingState(optax.apply_updates(state.params, slower), inner)
                 usable = (count > 0) & _all_finite(after.params)
                 return jax.tree.map(lambda new, old: jnp.where(usable, new, old), after, state), usable
 

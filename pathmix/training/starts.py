@@ -9,6 +9,7 @@ from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.errors import OptionError
 
 _MIN_CANDIDATES = 256
+_LAST_RATE = 0.1  # of the learning rate, at the end of a stretch of training
 _FIRST_POWER = 1e-3  # of the likelihood, while annealing
 
 
@@ -77,3 +78,12 @@ def likelihood_powers(start: Start, steps: int) -> np.ndarray:
         return np.ones(steps)
     age = start.steps + np.arange(steps)
     return _FIRST_POWER ** np.maximum(1 - age / start.annealed, 0.0)
+
+
+def falling_rates(left: int, quarter: int, steps: int) -> np.ndarray:
+    """What the next updates are multiplied by, with so many steps left: it falls over the last quarter.
+
+    A guide that has arrived fluctuates with the learning rate, by several nats in some programs.
+    """
+    ahead = left - np.arange(steps)
+    return np.clip(ahead / max(quarter, 1), _LAST_RATE, 1.0)
