@@ -74,7 +74,10 @@ def _of_parameters(eqn: JaxprEqn, *, rules: bool = True) -> Parts:
     if not rules:
         return _of(function, rules=False)
     if function not in _differentiated:
-        derivative = _of(with_derivative(eqn), rules=False)
+        try:
+            derivative = _of(with_derivative(eqn), rules=False)
+        except Exception:  # the rule cannot take these types: nobody can know what it does
+            derivative = _of(eqn.params, rules=False)
         _differentiated[function] = [*_of(function, rules=False), *derivative]
     return _differentiated[function]
 

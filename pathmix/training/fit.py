@@ -265,7 +265,7 @@ class PathFit:
                 self.training_seed.child(block),
                 self.minibatches.rows(block, calls.steps),
                 likelihood_powers(start, calls.steps),
-                falling_rates(left, quarter, calls.steps),
+                falling_rates(left, iterations, calls.steps),
                 count,
                 log_c,
             )

@@ -80,10 +80,11 @@ def likelihood_powers(start: Start, steps: int) -> np.ndarray:
     return _FIRST_POWER ** np.maximum(1 - age / start.annealed, 0.0)
 
 
-def falling_rates(left: int, quarter: int, steps: int) -> np.ndarray:
-    """What the next updates are multiplied by, with so many steps left: it falls over the last quarter.
+def falling_rates(left: int, iterations: int, steps: int) -> np.ndarray:
+    """What the next updates are multiplied by, with so many iterations left: it falls over the last eighth.
 
-    A guide that has arrived fluctuates with the learning rate, by several nats in some programs.
+    A guide that has arrived fluctuates with the learning rate, by several nats in some programs; one that has
+    not should not be slowed down for long.
     """
     ahead = left - np.arange(steps)
-    return np.clip(ahead / max(quarter, 1), _LAST_RATE, 1.0)
+    return np.clip(8 * ahead / max(iterations, 1), _LAST_RATE, 1.0)
