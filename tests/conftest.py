@@ -1,11 +1,15 @@
 """Tests named in slow.txt belong to `make trust`; a quicker case of most of them stays in `make test`."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from pathmix.engine.precision import engine_scope
 
+# What tests compile they share with each other, and with nobody else.
+os.environ["PATHMIX_CACHE"] = str(Path(tempfile.gettempdir()) / f"pathmix-tests-{os.getppid()}")
 SLOW = frozenset((Path(__file__).parent / "slow.txt").read_text().splitlines())
 
 

@@ -1,0 +1,87 @@
+"""What one process has compiled, the next one loads; and it may be moved or switched off."""
+
+import json
+import logging
+import os
+import subprocess
+import sys
+
+import jax
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import pathmix
+from pathmix.errors import OptionError
+from tests import exact
+from tests.zoo import programs
+
+SCRIPT = """
+import json, pathmix
+from tests.zoo import programs
+allocation = pathmix.Uniform(budget=400)
+found = pathmix.SDVI(programs.two_branches, allocation=allocation, progress=False).run(0, 2.0)
+print(json.dumps([found.timings.executables, found.timings.from_cache, found.weights]))
+"""
+
+
+def in_a_new_process(folder):
+    environment = {**os.environ, "PATHMIX_CACHE": str(folder)}
+    command = [sys.executable, "-c", SCRIPT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=600)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_a_second_process_compiles_nothing(tmp_path):
+    (compiled, _, first), (loaded, from_cache, second) = (in_a_new_process(tmp_path) for _ in range(2))
+    assert compiled == loaded == from_cache > 0
+    assert second == first
+
+
+def test_the_cache_is_where_the_option_says(tmp_path):
+    chosen = tmp_path / "chosen"
+    exact.fit(programs.one_path, 0.5, budget=100, cache=chosen)
+    assert any(chosen.iterdir())
+    assert jax.config.jax_compilation_cache_dir is None
+
+
+def test_the_cache_of_the_user_is_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATHMIX_CACHE", str(tmp_path / "ours"))
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
+    try:
+        exact.fit(programs.one_path, 0.5, budget=100)
+        assert jax.config.jax_compilation_cache_dir == str(tmp_path / "theirs")
+        assert not (tmp_path / "ours").exists()
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+
+
+def test_options_of_the_engine_are_checked():
+    for option in ({"cache": 3}, {"memory_limit": 0}):
+        with pytest.raises(OptionError, match=next(iter(option))):
+            pathmix.SDVI(programs.one_path, **option)
+
+
+def test_how_batches_are_cut_changes_no_bit():
+    def model(y):
+        k = int(numpyro.sample("k", dist.Categorical(probs=jax.numpy.ones(6) / 6)))
+        x = numpyro.sample("x", dist.Normal(float(k), 1))
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    runs = [
+        exact.fit(model, 1.0, budget=3_000, memory_limit=limit, threads=threads)
+        for limit, threads in ((1, 1), (2**18, 2), (2**28, 1))
+    ]
+    assert runs[0].weights == runs[1].weights == runs[2].weights
+
+
+def test_timings_and_the_log_tell_of_a_run(caplog):
+    with caplog.at_level(logging.INFO, logger="pathmix"):
+        timings = exact.fit(programs.two_branches, 2.0, budget=400).timings
+    stages = timings.discovery + timings.initialisation + timings.training + timings.evaluation
+    assert 0 < stages <= timings.total and timings.paths == timings.problems == 2
+    assert timings.structures == 2 and timings.peak_memory > 2**20  # one box is above, the other below zero
+    said = [record.message for record in caplog.records]
+    assert any(text.startswith("discovery") for text in said) and said[-1].startswith("done in")
+    assert f"{timings.structures} structures" in said[-1]
