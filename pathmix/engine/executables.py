@@ -14,8 +14,11 @@ from pathmix.engine.members import Kept, batched, capacity, stacked
 from pathmix.engine.packing import Packing
 from pathmix.engine.requests import Failed, Request
 
-# How many are kept. The kernel limits the memory maps of a process, of which an executable takes up to 200.
-_MOST_KEPT = 128
+# How many are kept. The kernel limits the memory maps of a process (65,530, unless it is told otherwise), of
+# which an executable takes some 200, and a process that needs more just ends.
+_MOST_KEPT = 512
+_MOST_MAPS = 40_000
+_LOOK_EVERY = 16  # new executables
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
 
 
@@ -47,6 +50,7 @@ class Executables:
         self._sizes: dict[Hashable, int] = {}  # of the batches of each executable
         self._facts: dict[Hashable, Any] = {}
         self._fixed = Kept()
+        self._built = 0
         self._lock = threading.Lock()
 
     def __contains__(self, key: Hashable) -> bool:
@@ -115,10 +119,26 @@ class Executables:
                 packings: list[Packing] = []
                 function = jax.jit(build(packings), compiler_options=_compiler_options())
                 entry = self._entries[key] = _Entry(function, packings)
+                self._built += 1
+                self._make_room()
             self._entries.move_to_end(key)
-            while len(self._entries) > _MOST_KEPT:
-                self._entries.popitem(last=False)
             return entry
+
+    def _make_room(self) -> None:
+        fitting = _MOST_KEPT
+        if self._built % _LOOK_EVERY == 0 and _memory_maps() > _MOST_MAPS:
+            fitting = len(self._entries) // 2
+        while len(self._entries) > max(fitting, 1):
+            self._entries.popitem(last=False)
+
+
+def _memory_maps() -> int:
+    """Of this process, where the kernel tells."""
+    try:
+        with open("/proc/self/maps", "rb") as maps:
+            return sum(1 for _ in maps)
+    except OSError:
+        return 0
 
 
 @lru_cache

@@ -139,6 +139,13 @@ def test_cohorts_are_of_one_kind_and_leave_every_thread_some():
 
 
 def test_executables_are_given_up_when_there_are_too_many(monkeypatch):
+    """By number, or because the process has too many memory maps."""
+    monkeypatch.setattr("pathmix.engine.executables._MOST_MAPS", 0)
+    executables = Executables()
+    for key in range(40):
+        executables.call(key, lambda: lambda x: x, 1.0)
+    assert len(executables) < 32 and 39 in executables
+    monkeypatch.undo()
     monkeypatch.setattr("pathmix.engine.executables._MOST_KEPT", 3)
     executables = Executables()
     for key in range(10):
