@@ -12,7 +12,7 @@ class DiscoveryReport:
     samples: int
     runs: int
     dropped_mass: float  # of paths that were seen, and cut off by max_paths
-    log_d_min: float  # the smallest log-density among prior draws
+    log_d_min: float  # the smallest log-density among the prior draws that were tried
     unseen_mass: float  # prior mass of the paths that were never seen: an estimate
     unseen_bound: float  # what it is at most, with a confidence of 95%
     unseen_is_exact: bool  # both are the mass itself: no continuous value decides anything

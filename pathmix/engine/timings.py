@@ -1,6 +1,5 @@
 """Where the time of a run went."""
 
-import resource
 import sys
 import threading
 import time
@@ -117,5 +116,10 @@ jax.monitoring.register_event_listener(_on_event)
 
 
 def _peak_memory() -> int:
+    """Zero where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return 0
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if sys.platform == "darwin" else used * 1024

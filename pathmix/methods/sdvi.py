@@ -132,7 +132,8 @@ class SDVI:
                 if same not in known:
                     known[same] = self._formulate(target, guide, executables, root.child(1, number))
                     workshop.rehearse(known[same])
-                return as_twin(target, known[same].target), known[same]
+                first = known[same].target
+                return target if target is first else as_twin(target, first), known[same]
 
             with watch.stage("discovery"):
                 found, contenders = discovered(self.discovery, program, root.child(0), begin)
@@ -144,7 +145,7 @@ class SDVI:
             progress.stage(f"initialisation: {len(fits)} problems of {structures} structures")
             with watch.stage("initialisation"):
                 log_d_min = initialise(workshop, fitting)
-            log_c = np.log(_SURROGATE_SHARE) + np.nan_to_num(log_d_min)
+            log_c = np.log(_SURROGATE_SHARE) + log_d_min
 
             schedule = Schedule(self.allocation, _as_starts(self.starts))
             with watch.stage("training"):

@@ -161,7 +161,7 @@ def _contents(
     if len(set(inputs.values())) == len(inputs):
         return {}
     constants = {
-        value: _seed(np.asarray(value.constant).tobytes())
+        value: _hashed(np.asarray(value.constant).tobytes())
         for operation in done
         for value in operation.operands
         if value.constant is not None
@@ -255,10 +255,13 @@ def _colour(colours: Colours, value: Value) -> int:
 
 
 @lru_cache(65_536)
-def _seed(text: str | bytes) -> int:
+def _seed(text: str) -> int:
     """A number for a text, the same in every process. (Python's own hashes are for numbers only.)"""
-    whole = text.encode() if isinstance(text, str) else text
-    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest())
+    return _hashed(text.encode())
+
+
+def _hashed(content: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest())
 
 
 def _structure(

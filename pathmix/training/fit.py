@@ -38,7 +38,10 @@ from pathmix.training.watch import JumpWatch
 _ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
 _DRAW_ROWS = 256  # prior draws unconstrained at once
 _RISE_SAMPLES = 256
-_TRIED_DRAWS = 64  # of the prior, to see whether the density can be zero
+# Prior draws whose densities are computed, for d_min and to see whether they can be zero: all, unless they
+# take long.
+_FEWEST_TRIED = 64
+_TRIED_BYTES = 2**25
 _INERT_ROWS = 64
 
 
@@ -146,8 +149,7 @@ class PathFit:
     def initialise(self, draws: SiteRows, followers: int = 0) -> Asking[float]:
         """Match the guide to prior draws inside the region, and the gradient to the density's jumps.
 
-        Gives the smallest finite log gamma among the first draws, prior runs of this path, where the gradient
-        needs it (for d_min).
+        Gives the smallest finite log gamma among the first draws, prior runs of this path (for d_min).
         """
         self.vectors = self.unconstrained(draws)
         self.start = self.start_from(self.vectors)
@@ -157,8 +159,7 @@ class PathFit:
             found = yield from self.calls.marked(self.vectors)
             self.evaluations += len(self.vectors)
         else:
-            all_needed = self.target.region.live or self.gradient.estimator == "score"
-            found = yield from self.densities(self.vectors if all_needed else self.vectors[:_TRIED_DRAWS])
+            found = yield from self.densities(self.vectors[: self._tried])
         inside = found.inside
         if np.any(inside) and not np.all(inside):
             # Supports of observed sites are not conditions of discovery, so prior draws may lie outside.
@@ -172,6 +173,13 @@ class PathFit:
                     self.gradient = self.watch.gradient
         of_followers = found.log_joint[:followers]
         return float(np.min(of_followers[np.isfinite(of_followers)], initial=np.inf))
+
+    @property
+    def _tried(self) -> int:
+        """How many prior draws are looked at, where none of them can be outside of the region."""
+        if self.target.region.live or self.gradient.estimator == "score":
+            return len(self.vectors)
+        return max(_FEWEST_TRIED, _TRIED_BYTES // max(self.target.graphs.density.volume, 1))
 
     def rehearsal(self) -> list[Request]:
         """Requests that compile what is needed first. Made beside everything else, so they leave no trace."""

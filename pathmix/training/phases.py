@@ -70,16 +70,16 @@ class Workshop:
 
 
 def initialise(workshop: Workshop, contenders: Sequence[Fitting]) -> float:
-    """Start every guide at the prior of its path; returns log d_min, or NaN where no gradient needs it."""
+    """Start every guide at the prior of its path; returns log d_min over the draws that were tried."""
     smallest: list[float] = []
 
     def start(one: Fitting) -> Asking[None]:
         found = yield from one.work.initialise(one.draws, one.followers)
-        if one.work.gradient.estimator == "score" and np.isfinite(found):
+        if np.isfinite(found):
             smallest.append(found)
 
     workshop.in_turns(contenders, start)
-    return min(smallest, default=np.nan)
+    return min(smallest, default=0.0)
 
 
 def optimise(
