@@ -1,15 +1,14 @@
 """Compiled functions, one per structure, shared by all paths that have it."""
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import jax
 
+from pathmix.engine.compiler import compiler_options
 from pathmix.engine.members import Kept, batched, capacity, stacked
 from pathmix.engine.packing import Packing
 from pathmix.engine.requests import Failed, Request
@@ -117,7 +116,7 @@ class Executables:
             entry = self._entries.get(key)
             if entry is None:
                 packings: list[Packing] = []
-                function = jax.jit(build(packings), compiler_options=_compiler_options())
+                function = jax.jit(build(packings), compiler_options=compiler_options(1))
                 entry = self._entries[key] = _Entry(function, packings)
                 self._built += 1
                 self._make_room()
@@ -139,28 +138,3 @@ def _memory_maps() -> int:
             return sum(1 for _ in maps)
     except OSError:
         return 0
-
-
-@lru_cache
-def _compiler_options() -> dict[str, bool | int]:
-    """Those that this version of XLA knows, on this kind of device.
-
-    On CPUs, fusion emitters take up to three times as long to compile code that is no faster; so, in part, do
-    optimisations beyond the first level.
-    """
-    wanted: dict[str, bool | int] = {
-        "xla_cpu_use_fusion_emitters": False,
-        "xla_backend_optimization_level": 1,
-    }
-    if jax.default_backend() != "cpu":
-        return {}
-    chosen = os.environ.get("XLA_FLAGS", "")  # by the user, who knows best
-    return {name: value for name, value in wanted.items() if name not in chosen and _is_known(name, value)}
-
-
-def _is_known(name: str, value: bool | int) -> bool:
-    try:
-        jax.jit(lambda: 0, compiler_options={name: value})()
-    except jax.errors.JaxRuntimeError:
-        return False
-    return True

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr, alone, evaluate, operands, untraced
+from pathmix.engine.compiler import compiler_options
 from pathmix.frontends.numpyro.templates import template_of
 from pathmix.program.identity import identity
 
@@ -108,30 +109,14 @@ def _compiled_structure(structure: _Structure) -> Callable[..., Any]:
     if not any(differs):
         return jax.jit(function)
     batched = jax.vmap(function, in_axes=tuple(0 if differ else None for differ in differs))
-    few = jax.jit(batched, compiler_options=_options(0))
-    many = jax.jit(batched, compiler_options=_options(None))
+    few = jax.jit(batched, compiler_options=compiler_options(0))
+    many = jax.jit(batched, compiler_options=compiler_options(1))
 
     def call(*values: Any) -> Any:
         rows = next(len(value) for value, differ in zip(values, differs, strict=True) if differ)
         return (few if rows <= _FEW_ROWS else many)(*values)
 
     return call
-
-
-@lru_cache
-def _options(level: int | None) -> dict[str, bool | int] | None:
-    """What makes compilation short, as far as this XLA knows it."""
-    options: dict[str, bool | int] = {"xla_cpu_use_fusion_emitters": False}
-    if level is not None:
-        options["xla_backend_optimization_level"] = level
-    for names in (tuple(options), tuple(options)[1:]):
-        chosen = {name: options[name] for name in names}
-        try:
-            jax.jit(lambda: 0, compiler_options=chosen)()
-        except jax.errors.JaxRuntimeError:  # another kind of device, or an XLA without them
-            continue
-        return chosen
-    return None
 
 
 def _by_numpy(function: Callable[..., Any], equation: Any, inputs: Sequence[Rows]) -> np.ndarray:

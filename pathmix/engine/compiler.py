@@ -1,0 +1,31 @@
+"""Options of XLA that make compilation short."""
+
+import os
+from functools import lru_cache
+
+import jax
+
+
+@lru_cache
+def compiler_options(level: int) -> dict[str, bool | int]:
+    """Those that this version of XLA knows, on this kind of device, for a level of optimisation.
+
+    On CPUs, fusion emitters take up to three times as long to compile code that is no faster; so, in part, do
+    optimisations beyond the first level.
+    """
+    if jax.default_backend() != "cpu":
+        return {}
+    wanted: dict[str, bool | int] = {
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_backend_optimization_level": level,
+    }
+    chosen = os.environ.get("XLA_FLAGS", "")  # by the user, who knows best
+    return {name: value for name, value in wanted.items() if name not in chosen and _is_known(name, value)}
+
+
+def _is_known(name: str, value: bool | int) -> bool:
+    try:
+        jax.jit(lambda: 0, compiler_options={name: value})()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
