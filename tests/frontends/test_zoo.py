@@ -148,17 +148,18 @@ def test_the_same_options_give_the_same_weights(name):
             )
         )
     )
-    assert list(left.weights) == list(right.weights)
+    assert set(left.weights) == set(right.weights)
     assert sum(left.weights.values()) == pytest.approx(1.0)
-    if any(_order(one) != _order(other) for one, other in zip(left.paths, right.paths, strict=True)):
+    paired = [(one, next(other for other in right.paths if other.label == one.label)) for one in left.paths]
+    if any(_order(one) != _order(other) for one, other in paired):
         # The libraries write a density in different ways, and its vector may have another order: then the
         # same noise moves other sites, and weights agree as far as ELBOs are known (4.5 standard errors).
-        for one, other in zip(left.paths, right.paths, strict=True):
+        for one, other in paired:
             assert one.status.usable and other.status == one.status, (one.message, other.message)
             assert one.elbo == pytest.approx(other.elbo, abs=4.5 * (one.elbo_error + other.elbo_error) + 0.01)
         return
     assert right.weights == pytest.approx(left.weights, rel=1e-8, abs=1e-12)
-    for one, other in zip(left.paths, right.paths, strict=True):
+    for one, other in paired:
         assert one.status.usable and other.status == one.status, (one.message, other.message)
         assert other.elbo == pytest.approx(one.elbo, rel=1e-9, abs=1e-9)
         np.testing.assert_allclose(other.history, one.history, rtol=1e-9, atol=1e-9)
