@@ -47,7 +47,7 @@ def cohorts(
         groups.setdefault(kind(member), []).append(member)
     found = []
     for group in groups.values():
-        size = min(MOST_IN_TURNS, -(-len(group) // threads)) if _in_turns() else _MOST
+        size = min(MOST_IN_TURNS, -(-len(group) // threads)) if takes_turns() else _MOST
         found += [group[start : start + size] for start in range(0, len(group), size)]
     return found
 
@@ -55,25 +55,26 @@ def cohorts(
 def capacity(count: int, footprint: int, limit: int, before: int | None) -> int:
     """The size of the batches of an executable that shall compute for so many members.
 
-    Every size is compiled anew, so that of `before` stays where it serves.
+    Every size is compiled anew, so that of `before` stays where it serves. Turns that nobody takes cost
+    nothing: there, one size serves for all.
     """
-    most = max(1, min(MOST_IN_TURNS if _in_turns() else _MOST, limit // max(footprint, 1)))
-    wanted = min(1 << (count - 1).bit_length(), 1 << (most.bit_length() - 1))
-    if before is not None and before <= most and (_in_turns() or wanted <= before <= 4 * wanted):
-        return before
-    return wanted
+    most = max(1, min(MOST_IN_TURNS if takes_turns() else _MOST, limit // max(footprint, 1)))
+    largest = 1 << (most.bit_length() - 1)
+    if takes_turns():
+        return largest
+    wanted = min(1 << (count - 1).bit_length(), largest)
+    return before if before is not None and wanted <= before <= min(4 * wanted, most) else wanted
 
 
 def stacked(requests: Sequence[Request], size: int, kept: "Kept") -> Batch:
     """The arrays of all members of a batch, filled up to its size."""
     fixed, moving = Packing.of(requests[0].fixed), Packing.of(requests[0].moving)
-    filled = [*requests, *[requests[0]] * (size - len(requests))]
-    columns, large, shared = kept.stacked(fixed, [request.fixed for request in filled])
+    columns, large, shared = kept.stacked(fixed, [request.fixed for request in requests], size)
     arrays = (
         columns,
         large,
-        _columns([moving.pack(request.moving) for request in filled]),
-        _columns([_large(moving, request.moving) for request in filled]),
+        _columns([moving.pack(request.moving) for request in requests], size),
+        _columns([_large(moving, request.moving) for request in requests], size),
     )
     return Batch(Form(size, fixed, moving, shared), arrays)
 
@@ -89,18 +90,20 @@ class Kept:
         self._kept: OrderedDict[tuple[int, ...], tuple[Any, Any]] = OrderedDict()
 
     def stacked(
-        self, packing: Packing, trees: Sequence[Any]
+        self, packing: Packing, trees: Sequence[Any], size: int
     ) -> tuple[list[Any], list[Any], tuple[bool, ...]]:
         """The vectors of all trees; the large arrays, and which of them are there once for all."""
-        key = tuple(map(id, trees))
+        key = (size, *map(id, trees))
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key][1]
         rows = list(zip(*(_large(packing, tree) for tree in trees), strict=True))
         shared = tuple(all(leaf is row[0] for leaf in row) for row in rows)
-        large = [_stack(row[:1] if once else row) for row, once in zip(rows, shared, strict=True)]
-        found = (_columns([packing.pack(tree) for tree in trees]), large, shared)
+        large = [
+            _stack(row[:1], 1) if once else _stack(row, size) for row, once in zip(rows, shared, strict=True)
+        ]
+        found = (_columns([packing.pack(tree) for tree in trees], size), large, shared)
         with self._lock:
             self._kept[key] = (trees, found)
             while len(self._kept) > self._MOST:
@@ -148,10 +151,11 @@ def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any
         del count
         return jax.vmap(lambda number: member(common, arrays, number))(jnp.arange(form.size))
 
-    return alone if form.size == 1 else in_turns if _in_turns() else side_by_side
+    return alone if form.size == 1 else in_turns if takes_turns() else side_by_side
 
 
-def _in_turns() -> bool:
+def takes_turns() -> bool:
+    """Whether members go one after another."""
     return jax.default_backend() == "cpu"
 
 
@@ -160,12 +164,16 @@ def _large(packing: Packing, tree: Any) -> list[Any]:
     return [leaves[i] for i in packing.large]
 
 
-def _columns(rows: Sequence[Sequence[Any]]) -> list[Any]:
-    return [_stack(column) for column in zip(*rows, strict=True)]
+def _columns(rows: Sequence[Sequence[Any]], size: int) -> list[Any]:
+    return [_stack(column, size) for column in zip(*rows, strict=True)]
 
 
-def _stack(column: Sequence[Any]) -> Any:
-    if not _in_turns() and isinstance(column[0], (jax.Array, Normals)):
+def _stack(column: Sequence[Any], size: int) -> Any:
+    """One array of all members, filled up with the first one."""
+    missing = size - len(column)
+    if not takes_turns() and isinstance(column[0], (jax.Array, Normals)):
         # What is on the device stays there.
-        return jnp.stack([leaf.on_device() if isinstance(leaf, Normals) else leaf for leaf in column])
-    return np.stack([np.asarray(leaf) for leaf in column])
+        arrays = [leaf.on_device() if isinstance(leaf, Normals) else leaf for leaf in column]
+        return jnp.stack(arrays + arrays[:1] * missing)
+    arrays = [np.asarray(leaf) for leaf in column]
+    return np.stack(arrays + arrays[:1] * missing)

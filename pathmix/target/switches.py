@@ -2,7 +2,8 @@
 
 Comparisons, conversions to integers, `floor`, `sign`, `argmax`, the order of a sort, a remainder: where one
 of them flips, the density may jump. Evaluating a graph here gives, beside its outputs, a mark for each
-switch that depends on a free site: a number that changes when the switch does.
+switch that depends on a free site: a number that changes when the switch does. Those that signs decide
+(`signs.py`) are none.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from pathmix.doors.jax import Jaxpr, Literal, Var, literal
 from pathmix.program.dependence import NOTHING, Sites, callee, dependence, opened, scanned, settled, sites_of
 from pathmix.program.graph import Graph, apply
+from pathmix.target.signs import ANY, Sign, compared, sign_of, signs
 
 # Marks of each operation that makes switches, a vector of them, with the sites that they depend on.
 Marks = list[tuple[jax.Array, Sites]]
@@ -50,16 +52,24 @@ def _largest(columns: jax.Array) -> jax.Array:
     return 2 * places + (jnp.take_along_axis(columns, places, axis=-2) < 0)
 
 
-def evaluate_marked(graph: Graph, consts: Sequence[Any], values: Sequence[Any]) -> tuple[list[Any], Marks]:
-    """The outputs of a graph at the values of its free sites, and the marks of its switches."""
+def evaluate_marked(
+    graph: Graph, consts: Sequence[Any], values: Sequence[Any], known: Sequence[Sign] | None = None
+) -> tuple[list[Any], Marks]:
+    """The outputs of a graph at the values of its free sites, and the marks of its switches.
+
+    Signs of all inputs may be `known`.
+    """
     sites = [frozenset([i]) for i in range(len(values))]
-    return _evaluate(graph.jaxpr, [], [*consts, *values], [*[NOTHING] * len(consts), *sites])
+    inputs = [*consts, *values]
+    return _evaluate(
+        graph.jaxpr, [], inputs, [*[NOTHING] * len(consts), *sites], known or [ANY] * len(inputs)
+    )
 
 
 def _evaluate(
-    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], sites: Sequence[Sites]
+    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], sites: Sequence[Sites], known: Sequence[Sign]
 ) -> tuple[list[Any], Marks]:
-    depends = dependence(jaxpr, sites)
+    depends, signed = dependence(jaxpr, sites), signs(jaxpr, known)
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, inputs, strict=True))
     marks: Marks = []
@@ -71,12 +81,15 @@ def _evaluate(
     for eqn in jaxpr.eqns:
         operands = [read(atom) for atom in eqn.invars]
         on = [sites_of(depends, atom) for atom in eqn.invars]
-        inside = _INSIDE.get(eqn.primitive.name) or _opening(eqn)
-        if inside is None or not any(on):
-            results = apply(jaxpr, eqn, operands)
-            found = _steps(eqn, operands, results, on)
-        else:
+        told = [sign_of(signed, atom) for atom in eqn.invars]
+        inside = _INSIDE.get(eqn.primitive.name)
+        if any(on) and inside is not None:
             results, found = inside(eqn, operands, on)
+        elif any(on) and _opens(eqn):
+            results, found = _function(callee(eqn), operands, on, told)
+        else:
+            results = apply(jaxpr, eqn, operands)
+            found = [] if _decided(eqn, told) else _steps(eqn, operands, results, on)
         marks += found
         if any(on):
             marks += [(_marks(root < 0), NOTHING.union(*on)) for root in _roots(eqn, operands, squares)]
@@ -119,14 +132,18 @@ def _roots(eqn: Any, operands: list[Any], squares: dict[Any, Any]) -> list[Any]:
     return []
 
 
-def _opening(eqn: Any) -> Callable[..., tuple[list[Any], Marks]] | None:
-    """How to look inside a call. One with its own rule for batches (calls of the host) stays closed."""
-    is_open = callee(eqn) is not None and not eqn.primitive.name.startswith("custom_vmap")
-    return _call if is_open else None
+def _decided(eqn: Any, signs: list[Sign]) -> bool:
+    """Whether an operation would step where a sign changes, and it does not."""
+    name = eqn.primitive.name
+    odd = name == "integer_pow" and eqn.params["y"] % 2 == 1
+    if odd or name == "abs":
+        return signs[0].known
+    return signs[1].known if name == "div" else len(signs) == 2 and compared(name, *signs)
 
 
-def _call(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
-    return _function(callee(eqn), operands, on)
+def _opens(eqn: Any) -> bool:
+    """Whether one can look inside a call. One with a rule for batches (calls of the host) stays closed."""
+    return callee(eqn) is not None and not eqn.primitive.name.startswith("custom_vmap")
 
 
 def _cond(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], Marks]:
@@ -203,8 +220,12 @@ def _while(eqn: Any, operands: list[Any], on: list[Sites]) -> tuple[list[Any], M
 _INSIDE: dict[str, Callable[..., tuple[list[Any], Marks]]] = {"cond": _cond, "scan": _scan, "while": _while}
 
 
-def _function(function: Any, inputs: Sequence[Any], sites: Sequence[Sites]) -> tuple[list[Any], Marks]:
-    return _evaluate(opened(function), getattr(function, "consts", ()), inputs, sites)
+def _function(
+    function: Any, inputs: Sequence[Any], sites: Sequence[Sites], known: Sequence[Sign] | None = None
+) -> tuple[list[Any], Marks]:
+    """What a called function gives; nothing is known of signs inside branches and loops."""
+    consts = getattr(function, "consts", ())
+    return _evaluate(opened(function), consts, inputs, sites, known or [ANY] * len(inputs))
 
 
 def _switches(function: Any, sites: Sequence[Sites]) -> Switches:

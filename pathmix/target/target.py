@@ -21,6 +21,7 @@ from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region
 from pathmix.target.coordinates import Coordinates, MapArguments, kinds, make_coordinates
 from pathmix.target.inert import Inert, inert_elements
+from pathmix.target.signs import ANY, Sign, sign_between
 from pathmix.target.switches import evaluate_marked
 
 CALL_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
@@ -142,10 +143,16 @@ class Target:
     def marked_density(self, u: jax.Array, arguments: Arguments) -> tuple[Density, jax.Array]:
         """The densities at a flat vector, and the marks of the switches on the way (see `switches.py`)."""
         values, log_det = self.coordinates.constrain(u, arguments.map)
-        outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values)
+        outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values, self.signs)
         log_prior, log_likelihood, *conditions = outputs
         stacked = jnp.concatenate([row for row, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
         return Density(log_prior, log_likelihood, log_det, _all(conditions)), stacked
+
+    @cached_property
+    def signs(self) -> tuple[Sign, ...]:
+        """Of what the density is computed from. With the structure, they tell which switches there are."""
+        arrays = [sign_between(array, array) for array in self.arguments.density]
+        return (*arrays, *(ANY if site.bounds is None else sign_between(*site.bounds) for site in self.sites))
 
     @cached_property
     def switches(self) -> list[Sites]:
@@ -153,7 +160,7 @@ class Target:
         found: list[Sites] = []
 
         def trace(arguments: Arguments, values: list[jax.Array]) -> None:
-            marks = evaluate_marked(self.graphs.density, arguments.density, values)[1]
+            marks = evaluate_marked(self.graphs.density, arguments.density, values, self.signs)[1]
             found.extend(sites for row, sites in marks for _ in range(row.size))
 
         values = [jax.ShapeDtypeStruct(site.shape, site.dtype) for site in self.sites]

@@ -118,7 +118,7 @@ class Calls:
     def _marked(self, vectors: np.ndarray) -> list[Request]:
         build = partial(make_marked, self.target, self.target.rows_at_once(_MARKED_ROWS))
         return [
-            Request(("marked", self.target.structure), build, self.target.arguments, rows)
+            Request(("marked", self.target.structure, self.target.signs), build, self.target.arguments, rows)
             for rows in _filled_up(vectors, _MARKED_ROWS)
         ]
 

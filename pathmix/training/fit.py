@@ -81,7 +81,7 @@ class PathFit:
         self.gradient = Gradient(estimator)
         self.watch = JumpWatch(target, guide, [])
         if estimator == "reparam" and target.dim:  # which would not see them
-            switches = executables.once(("switches", target.structure), lambda: target.switches)
+            switches = executables.once(("switches", target.structure, target.signs), lambda: target.switches)
             self.watch = JumpWatch(target, guide, switches)
         self.options, self.executables = options, executables
         self.training_seed, self.elbo_seed, self.minibatch_seed = (seed.child(i) for i in range(3))

@@ -3,7 +3,6 @@
 Paths of one structure are worked on together, in cohorts.
 """
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +12,7 @@ from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
-from pathmix.engine.members import MOST_IN_TURNS, cohorts
+from pathmix.engine.members import cohorts, takes_turns
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.requests import Asking, conducted
 from pathmix.engine.threads import Threads
@@ -41,17 +40,17 @@ class Workshop:
 
     executor: Threads
     executables: Executables
-    _seen: Counter[Hashable] = field(default_factory=Counter, init=False)
+    _seen: set[Hashable] = field(default_factory=set, init=False)
 
     def rehearse(self, fit: PathFit) -> None:
-        """Begin to compile, beside everything else, what a structure needs that comes a second time.
+        """Begin to compile, beside everything else, what a new structure needs.
 
-        Those that come once are compiled when it is known that they do: for a batch of one.
+        Accelerators wait until it is known how many members there are.
         """
         kind = (fit.target.structure, fit.guide)
-        self._seen[kind] += 1
-        if self._seen[kind] == 2 and fit.trainable:
-            self.executor.begin(lambda: self.executables.answer(fit.rehearsal() * MOST_IN_TURNS))
+        if kind not in self._seen and fit.trainable and takes_turns():
+            self._seen.add(kind)
+            self.executor.begin(lambda: self.executables.answer(fit.rehearsal()))
 
     def in_turns(self, fittings: Sequence[Fitting], task: Task) -> None:
         """Do a task for all paths, cohort by cohort, until Ctrl-C."""
