@@ -19,6 +19,7 @@ from pathmix.program.graph import Graph
 from pathmix.program.identity import operation_identity, type_identity
 from pathmix.program.known import evaluate_known
 from pathmix.program.operations import Operation, Value, as_jaxpr, operations, plain
+from pathmix.program.repeated import without_repetition
 
 _COMMUTATIVE = ("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 _EXPANDING = ("broadcast_in_dim", "iota")  # cheaper to do again than to keep
@@ -56,6 +57,7 @@ def canonical(
     for operation in done:
         if operation in terms:
             operation.operands = _merged(terms[operation])
+    done, outputs = without_repetition(done, outputs)
 
     names = {i: str(place) for place, i in enumerate(order or ())} or dict(enumerate(kinds or ()))
     identities = {operation: _seed(operation_identity(operation.eqn)) for operation in done}
