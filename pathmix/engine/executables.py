@@ -18,6 +18,7 @@ from pathmix.engine.requests import Failed, Request
 _MOST_KEPT = 512
 _MOST_MAPS = 40_000
 _LOOK_EVERY = 16  # new executables
+_KEPT_AT_REST = 64  # some megabytes each
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
 
 
@@ -83,10 +84,11 @@ class Executables:
             self._facts[key] = compute()
         return self._facts[key]
 
-    def clear(self) -> None:
-        """Give up everything compiled; it is compiled again where it is needed."""
+    def rest(self) -> None:
+        """Keep what was used last for the next run, and none of the data."""
         with self._lock:
-            self._entries.clear()
+            self._keep(_KEPT_AT_REST)
+            self._facts.clear()
             self._fixed = Kept()
 
     def _answer(self, requests: Sequence[Request], size: int) -> list[Any]:
@@ -127,7 +129,10 @@ class Executables:
         fitting = _MOST_KEPT
         if self._built % _LOOK_EVERY == 0 and _memory_maps() > _MOST_MAPS:
             fitting = len(self._entries) // 2
-        while len(self._entries) > max(fitting, 1):
+        self._keep(max(fitting, 1))
+
+    def _keep(self, most: int) -> None:
+        while len(self._entries) > most:
             self._entries.popitem(last=False)
 
 

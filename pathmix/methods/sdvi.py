@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 import jax
@@ -117,7 +118,7 @@ class SDVI:
             Threads(self.threads, self.precision) as executor,
             Stopwatch().running() as watch,
         ):
-            root, executables = Seed.of(seed), Executables(self.memory_limit)
+            root, executables = Seed.of(seed), self._executables
             workshop = Workshop(executor, executables)
             program = bind(self.model, args, kwargs, self.discovery.limits)
 
@@ -159,8 +160,9 @@ class SDVI:
             begun = [one for one in fitting if one.work.steps or not one.work.trainable or not interrupted]
             with watch.stage("evaluation"):
                 workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
-            executables.clear()
-            judged = judge(contenders, _outcome)
+            executables.rest()
+            # Posteriors compile for themselves, so they hold nothing of what training needed.
+            judged = judge(contenders, partial(_outcome, executables=Executables(self.memory_limit)))
             notes = training_notes(fits, [one.fitted for one in judged], interrupted=interrupted)
             timings = watch.timings(paths=len(contenders), problems=len(fits), structures=structures)
             progress.done(timings)
@@ -174,6 +176,14 @@ class SDVI:
                 interrupted=interrupted,
                 timings=timings,
             )
+
+    @cached_property
+    def _executables(self) -> Executables:
+        """What runs have compiled, for further runs on data of the same shapes."""
+        return Executables(self.memory_limit)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_executables"}
 
     def _formulate(self, target: Target, guide: Guide, executables: Executables, seed: Seed) -> PathFit:
         """A path with its guide, and the gradient estimator that its region allows."""
@@ -198,7 +208,7 @@ class SDVI:
         return laid_out
 
 
-def _outcome(contender: Contender[PathFit]) -> Outcome:
+def _outcome(contender: Contender[PathFit], executables: Executables) -> Outcome:
     fit = contender.work
     status, message = verdict(fit)
     return Outcome(
@@ -214,7 +224,7 @@ def _outcome(contender: Contender[PathFit]) -> Outcome:
             contender.target,
             fit.guide,
             None if fit.start is None else fit.params,
-            fit.executables,
+            executables,
             contender.label,
             acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
             weighed=fit.estimate is not None and fit.estimate.zero_density > 0,

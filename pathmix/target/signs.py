@@ -28,11 +28,16 @@ ANY, NOT_NEGATIVE = Sign(False, False), Sign(True, False)
 
 
 def sign_between(lower: Any, upper: Any) -> Sign:
-    """The sign of what lies between bounds; of an array, if they are the array itself."""
-    if np.iscomplexobj(lower):
+    """The sign of what lies between bounds."""
+    return Sign(sign_at(lower).not_negative, sign_at(upper).not_positive)
+
+
+def sign_at(value: Any) -> Sign:
+    """The sign of an array."""
+    array = np.asarray(value)
+    if array.size == 0 or array.dtype.kind not in "fiub":
         return ANY
-    with np.errstate(invalid="ignore"):
-        return Sign(bool(np.all(np.asarray(lower) >= 0)), bool(np.all(np.asarray(upper) <= 0)))
+    return Sign(bool(array.min() >= 0), bool(array.max() <= 0))  # neither, if some are no numbers
 
 
 def signs(jaxpr: Jaxpr, inputs: Sequence[Sign]) -> dict[Any, Sign]:
@@ -46,7 +51,7 @@ def signs(jaxpr: Jaxpr, inputs: Sequence[Sign]) -> dict[Any, Sign]:
 
 def sign_of(found: dict[Any, Sign], atom: Any) -> Sign:
     if isinstance(atom, Literal):
-        return sign_between(literal(atom), literal(atom))
+        return sign_at(literal(atom))
     return found.get(atom, ANY)
 
 

@@ -21,7 +21,7 @@ from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region
 from pathmix.target.coordinates import Coordinates, MapArguments, kinds, make_coordinates
 from pathmix.target.inert import Inert, inert_elements
-from pathmix.target.signs import ANY, Sign, sign_between
+from pathmix.target.signs import ANY, Sign, sign_at, sign_between
 from pathmix.target.switches import evaluate_marked
 
 CALL_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
@@ -151,7 +151,7 @@ class Target:
     @cached_property
     def signs(self) -> tuple[Sign, ...]:
         """Of what the density is computed from. With the structure, they tell which switches there are."""
-        arrays = [sign_between(array, array) for array in self.arguments.density]
+        arrays = map(sign_at, self.arguments.density)
         return (*arrays, *(ANY if site.bounds is None else sign_between(*site.bounds) for site in self.sites))
 
     @cached_property

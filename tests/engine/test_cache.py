@@ -5,8 +5,11 @@ import logging
 import os
 import subprocess
 import sys
+from copy import copy
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
@@ -37,6 +40,33 @@ def test_a_second_process_compiles_nothing(tmp_path):
     assert compiled >= loaded > before  # two threads may compile the same at once
     assert loaded == from_cache
     assert second == first
+
+
+def test_another_run_on_data_of_the_same_shapes_compiles_nothing_more():
+    def model(x, y):
+        mean = jnp.zeros(len(y))
+        for j in range(x.shape[1]):
+            if numpyro.sample(f"chosen_{j}", dist.Bernoulli(0.5)):
+                mean = mean + numpyro.sample(f"weight_{j}", dist.Normal(0.0, 1.0)) * x[:, j]
+        numpyro.sample("y", dist.Normal(mean, 0.5), obs=y)
+
+    generator = np.random.default_rng(0)
+    first, second = ((generator.normal(size=(20, 3)), generator.normal(size=20)) for _ in range(2))
+    sdvi = pathmix.SDVI(model, allocation=pathmix.Uniform(budget=800), progress=False)
+    before = sdvi.run(0, *first).timings
+    again = sdvi.run(0, *second)
+    fresh = pathmix.SDVI(model, allocation=pathmix.Uniform(budget=800), progress=False).run(0, *second)
+    assert before.executables > 4 and again.timings.executables == 0
+    assert again.timings.tracing < before.tracing / 2
+    assert again.weights == fresh.weights
+
+
+def test_copies_start_with_nothing_compiled():
+    """optax's functions cannot be pickled, but with an optimiser that can be, SDVI can."""
+    sdvi = pathmix.SDVI(programs.one_path, allocation=pathmix.Uniform(budget=100), progress=False)
+    elbo = sdvi.run(0, 0.5).elbo
+    assert "_executables" not in copy(sdvi).__dict__ and copy(sdvi) == sdvi
+    assert copy(sdvi).run(0, 0.5).elbo == elbo
 
 
 def test_the_cache_is_where_the_option_says(tmp_path):
