@@ -119,12 +119,14 @@ def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any
 
     def member(common: Any, arrays: Any, number: Any) -> Any:
         fixed, large, moving, large_moving = arrays
-        own = [leaf[0] if once else leaf[number] for leaf, once in zip(large, form.shared, strict=True)]
+        own = [
+            leaf[0] if once else row_of(leaf, number) for leaf, once in zip(large, form.shared, strict=True)
+        ]
         found = function(
             common,
-            form.fixed.unpack([vector[number] for vector in fixed], own),
+            form.fixed.unpack([row_of(vector, number) for vector in fixed], own),
             form.moving.unpack(
-                [vector[number] for vector in moving], [leaf[number] for leaf in large_moving]
+                [row_of(vector, number) for vector in moving], [row_of(leaf, number) for leaf in large_moving]
             ),
         )
         results[:] = [Packing.of(found)]
@@ -140,7 +142,7 @@ def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any
             return member(common, arrays, number)
 
         def turn(number: Any, done: Any) -> Any:
-            return jax.tree.map(lambda column, result: column.at[number].set(result), done, one(number))
+            return jax.tree.map(lambda column, row: with_row(column, row, number), done, one(number))
 
         first = jnp.zeros((), int)
         shapes = jax.eval_shape(one, first)
@@ -152,6 +154,16 @@ def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any
         return jax.vmap(lambda number: member(common, arrays, number))(jnp.arange(form.size))
 
     return alone if form.size == 1 else in_turns if takes_turns() else side_by_side
+
+
+def with_row(column: Any, row: Any, number: Any) -> Any:
+    """A column with another row, of which it is known that it is there: that compiles to less than `.at`."""
+    return jax.lax.dynamic_update_index_in_dim(column, row, number, 0)
+
+
+def row_of(column: Any, number: Any) -> Any:
+    """A row, likewise."""
+    return jax.lax.dynamic_index_in_dim(column, number, 0, keepdims=False)
 
 
 def takes_turns() -> bool:

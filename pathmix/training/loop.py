@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from pathmix.engine.members import row_of, with_row
 from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide, Params
 from pathmix.target.target import Arguments, Density, Target
@@ -72,16 +73,17 @@ def make_loop(
 
         def step(i: jax.Array, carry: tuple[TrainingState, Progress]) -> Any:
             state, progress = carry
+            power, rate, own = (row_of(rows, i) for rows in (stretch.powers, stretch.rates, shaped))
 
             def density(u: jax.Array, particle: jax.Array) -> Density:
                 minibatch = [index[i, particle % index.shape[1]] for index in stretch.indices] or None
                 full = target.density(u, arguments, minibatch)
-                return full._replace(log_likelihood=stretch.powers[i] * full.log_likelihood)
+                return full._replace(log_likelihood=power * full.log_likelihood)
 
             def placed(draws: jax.Array) -> jax.Array:
-                return jnp.where(mode.given, shaped[i, :, :dim], draws)
+                return jnp.where(mode.given, own[:, :dim], draws)
 
-            noise = shaped[i, :, : guide.noise_size(dim)]
+            noise = own[:, : guide.noise_size(dim)]
             found = gradient.estimate(
                 guide, density, stretch.log_c, state.params, noise, placed, mode.updating
             )
@@ -89,7 +91,7 @@ def make_loop(
             def updated() -> tuple[TrainingState, jax.Array]:
                 slope, count = found.gradient()
                 updates, inner = optimizer.update(ascent(slope), state.optimizer, state.params)
-                slower = jax.tree.map(lambda update: stretch.rates[i] * update, updates)
+                slower = jax.tree.map(lambda update: rate * update, updates)
                 after = TrainingState(optax.apply_updates(state.params, slower), inner)
                 usable = (count > 0) & _all_finite(after.params)
                 return jax.tree.map(lambda new, old: jnp.where(usable, new, old), after, state), usable
@@ -97,9 +99,9 @@ def make_loop(
             state, usable = jax.lax.cond(mode.updating, updated, lambda: (state, jnp.array(True)))
             elbo = jnp.where(usable, found.elbo, jnp.nan)
             return state, Progress(
-                progress.history.at[i].set(elbo),
+                with_row(progress.history, elbo, i),
                 progress.unusable + ~usable,
-                jax.tree.map(lambda column, row: column.at[i].set(row), progress.seen, found.seen),
+                jax.tree.map(lambda column, row: with_row(column, row, i), progress.seen, found.seen),
             )
 
         number = stretch.state.params  # in the engine's precision
