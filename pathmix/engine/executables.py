@@ -24,7 +24,9 @@ MEMORY_LIMIT = 2**28  # bytes that a batch may take
 
 @dataclass
 class _Entry:
-    function: Callable[..., Any]
+    """A function, compiled when it is first called."""
+
+    function: Any
     results: list[Packing]  # of a batch, once it is traced
     lock: threading.Lock = field(default_factory=threading.Lock)
     compiled: bool = False
@@ -36,6 +38,15 @@ class _Entry:
             result = self.function(*args)
             self.compiled = True
             return result
+
+    def of_one_type(self, *args: Any) -> Any:
+        """Its result, if arguments always have the same types: what was traced is as large as the code."""
+        if not self.compiled:
+            with self.lock:
+                if not self.compiled:
+                    self.function = self.function.lower(*args).compile()
+                    self.compiled = True
+        return self.function(*args)
 
 
 class Executables:
@@ -98,7 +109,7 @@ class Executables:
             entry = self._entry(
                 (first.key, batch.form), lambda packings: batched(first.build(), batch.form, packings)
             )
-            vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
+            vectors, large = jax.device_get(entry.of_one_type(len(requests), first.common, batch.arrays))
         except Exception as error:
             return [Failed(error)] * len(requests)
         (packing,) = entry.results

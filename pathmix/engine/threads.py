@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from pathmix.engine.precision import Precision, precision_scope
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _ENDED = object()
+_MOST_IN_TURNS = 256
 
 
 class Threads:
@@ -45,10 +47,14 @@ class Threads:
         return scoped
 
     def take_turns(self, tasks: Sequence[Iterator[object]]) -> None:
-        """Advance tasks by a step each, in turns, until all have ended; Ctrl-C stops them between steps."""
+        """Advance tasks by a step each, in turns, until all have ended; Ctrl-C stops them between steps.
+
+        Of very many, some wait until others have ended: what each of them has compiled cannot all be kept.
+        """
         waiting: SimpleQueue[Iterator[object]] = SimpleQueue()
-        for task in tasks:
-            waiting.put(task)
+        later: SimpleQueue[Iterator[object]] = SimpleQueue()
+        for number, task in enumerate(tasks):
+            (waiting if number < _MOST_IN_TURNS else later).put(task)
 
         def work(_: int) -> None:
             # Who finds nothing waiting is not needed again: there are never more tasks than now.
@@ -61,6 +67,9 @@ class Threads:
                     getattr(task, "close")()
                 elif next(task, _ENDED) is not _ENDED:
                     waiting.put(task)
+                    continue
+                with suppress(Empty):
+                    waiting.put(later.get_nowait())
 
         self.map(work, range(min(self.count, len(tasks))))
 

@@ -12,7 +12,7 @@ from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
-from pathmix.engine.members import cohorts, takes_turns
+from pathmix.engine.members import cohorts
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.requests import Asking, conducted
 from pathmix.engine.threads import Threads
@@ -43,12 +43,9 @@ class Workshop:
     _seen: set[Hashable] = field(default_factory=set, init=False)
 
     def rehearse(self, fit: PathFit) -> None:
-        """Begin to compile, beside everything else, what a new structure needs.
-
-        Accelerators wait until it is known how many members there are.
-        """
+        """Begin to compile, beside everything else, what a new structure needs."""
         kind = (fit.target.structure, fit.guide)
-        if kind not in self._seen and fit.trainable and takes_turns():
+        if kind not in self._seen and fit.trainable:
             self._seen.add(kind)
             self.executor.begin(lambda: self.executables.answer(fit.rehearsal()))
 
@@ -110,16 +107,22 @@ def optimise(
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
-        if starts is None:
-            workshop.in_turns(active, lambda one, count=iterations: train(one, count))
-        else:
-            # Two rounds: paths can learn from each other before any of them is set aside.
-            for part in (iterations // 2, iterations - iterations // 2):
-                donors = Donors([one.work for one in contenders]) if starts.borrow else None
-                workshop.in_turns(active, lambda one, count=part, lent=donors: train(one, count, lent))
+        # With several starts two rounds: paths can learn from each other before any of them is set aside.
+        rounds = [iterations] if starts is None else [iterations // 2, iterations - iterations // 2]
+        for number, count in enumerate(rounds):
+            lent = Donors([one.work for one in contenders]) if starts is not None and starts.borrow else None
+            ranked = phase < phases - 1 and number == len(rounds) - 1
+
+            def task(
+                one: Fitting, count: int = count, lent: Donors | None = lent, ranked: bool = ranked
+            ) -> Asking[None]:
+                yield from train(one, count, lent)
+                if ranked:
+                    yield from one.work.estimate_elbo()
+
+            workshop.in_turns(active, task)
         if phase == phases - 1 or workshop.executor.stopping.is_set():
             return
-        workshop.to_the_end(active, lambda one: one.work.estimate_elbo())
         active = _survivors(allocation, active)
         if not active:
             return

@@ -26,6 +26,24 @@ def test_every_task_gets_a_turn_before_any_gets_its_next():
     assert log == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("c", 1), ("a", 2)]
 
 
+def test_of_very_many_tasks_some_wait(monkeypatch):
+    monkeypatch.setattr("pathmix.engine.threads._MOST_IN_TURNS", 3)
+    log, begun, ended = [], set(), set()
+
+    def task(number):
+        for turn in range(3):
+            begun.add(number)
+            assert len(begun - ended) <= 3
+            log.append((number, turn))
+            yield
+        ended.add(number)
+
+    with Threads(1, "float64") as executor:
+        executor.take_turns([task(number) for number in range(8)])
+    assert sorted(log) == [(number, turn) for number in range(8) for turn in range(3)]
+    assert log[:6] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
+
+
 def test_stopping_closes_what_waits():
     log, closed = [], []
 
