@@ -21,6 +21,9 @@ _LOOK_EVERY = 16  # new executables
 _KEPT_AT_REST = 64  # some megabytes each
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
 
+# Tracing is Python, which one thread at a time can run: many that try keep discovery from its turns.
+_tracing = threading.Lock()
+
 
 @dataclass
 class _Entry:
@@ -44,7 +47,9 @@ class _Entry:
         if not self.compiled:
             with self.lock:
                 if not self.compiled:
-                    self.function = self.function.lower(*args).compile()
+                    with _tracing:
+                        lowered = self.function.lower(*args)
+                    self.function = lowered.compile()
                     self.compiled = True
         return self.function(*args)
 
