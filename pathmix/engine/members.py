@@ -21,7 +21,7 @@ from pathmix.engine.requests import MemberFunction, Request
 Member = TypeVar("Member")
 
 _MOST_IN_TURNS = 8  # enough to make the cost of a call small, few enough for every thread to get a batch
-_FEWEST, _MOST = 8, 512  # side by side
+_MOST = 512  # side by side
 
 
 class Form(NamedTuple):
@@ -47,7 +47,7 @@ def cohorts(
         groups.setdefault(kind(member), []).append(member)
     found = []
     for group in groups.values():
-        size = min(_MOST_IN_TURNS, -(-len(group) // threads)) if _takes_turns() else _MOST
+        size = min(_MOST_IN_TURNS, -(-len(group) // threads)) if takes_turns() else _MOST
         found += [group[start : start + size] for start in range(0, len(group), size)]
     return found
 
@@ -55,14 +55,14 @@ def cohorts(
 def capacity(count: int, footprint: int, limit: int, before: int | None) -> int:
     """The size of the batches of an executable that shall compute for so many members.
 
-    Every size is compiled anew, so that of `before` stays where it serves, and small ones are not worth it.
-    Turns that nobody takes cost nothing: there, one size serves for all.
+    Every size is compiled anew, so that of `before` stays where it serves. Turns that nobody takes cost
+    nothing: there, one size serves for all.
     """
-    most = max(1, min(_MOST_IN_TURNS if _takes_turns() else _MOST, limit // max(footprint, 1)))
+    most = max(1, min(_MOST_IN_TURNS if takes_turns() else _MOST, limit // max(footprint, 1)))
     largest = 1 << (most.bit_length() - 1)
-    if _takes_turns():
+    if takes_turns():
         return largest
-    wanted = min(max(_FEWEST, 1 << (count - 1).bit_length()), largest)
+    wanted = min(1 << (count - 1).bit_length(), largest)
     return before if before is not None and wanted <= before <= min(4 * wanted, most) else wanted
 
 
@@ -153,7 +153,7 @@ def batched(function: MemberFunction, form: Form, results: list[Packing]) -> Any
         del count
         return jax.vmap(lambda number: member(common, arrays, number))(jnp.arange(form.size))
 
-    return alone if form.size == 1 else in_turns if _takes_turns() else side_by_side
+    return alone if form.size == 1 else in_turns if takes_turns() else side_by_side
 
 
 def with_row(column: Any, row: Any, number: Any) -> Any:
@@ -166,7 +166,7 @@ def row_of(column: Any, number: Any) -> Any:
     return jax.lax.dynamic_index_in_dim(column, number, 0, keepdims=False)
 
 
-def _takes_turns() -> bool:
+def takes_turns() -> bool:
     """Whether members go one after another."""
     return jax.default_backend() == "cpu"
 
@@ -183,7 +183,7 @@ def _columns(rows: Sequence[Sequence[Any]], size: int) -> list[Any]:
 def _stack(column: Sequence[Any], size: int) -> Any:
     """One array of all members, filled up with the first one."""
     missing = size - len(column)
-    if not _takes_turns() and isinstance(column[0], (jax.Array, Normals)):
+    if not takes_turns() and isinstance(column[0], (jax.Array, Normals)):
         # What is on the device stays there.
         arrays = [leaf.on_device() if isinstance(leaf, Normals) else leaf for leaf in column]
         return jnp.stack(arrays + arrays[:1] * missing)

@@ -12,7 +12,7 @@ from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
-from pathmix.engine.members import cohorts
+from pathmix.engine.members import cohorts, takes_turns
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.requests import Asking, conducted
 from pathmix.engine.threads import Threads
@@ -43,9 +43,12 @@ class Workshop:
     _seen: set[Hashable] = field(default_factory=set, init=False)
 
     def rehearse(self, fit: PathFit) -> None:
-        """Begin to compile, beside everything else, what a new structure needs."""
+        """Begin to compile, beside everything else, what a new structure needs.
+
+        Accelerators wait until it is known how many members there are.
+        """
         kind = (fit.target.structure, fit.guide)
-        if kind not in self._seen and fit.trainable:
+        if kind not in self._seen and fit.trainable and takes_turns():
             self._seen.add(kind)
             self.executor.begin(lambda: self.executables.answer(fit.rehearsal()))
 
