@@ -13,9 +13,9 @@ from pathmix.engine.members import Kept, batched, capacity, stacked
 from pathmix.engine.packing import Packing
 from pathmix.engine.requests import Failed, Request
 
-# How many are kept. The kernel limits the memory maps of a process (65,530, unless it is told otherwise), of
+# How many are kept, of some four megabytes each. The kernel limits the memory maps of a process (65,530, unless it is told otherwise), of
 # which an executable takes some 200, and a process that needs more just ends.
-_MOST_KEPT = 512
+_MOST_KEPT = 288
 _MOST_MAPS = 40_000
 _LOOK_EVERY = 16  # new executables
 _KEPT_AT_REST = 64  # some megabytes each
