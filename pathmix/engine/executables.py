@@ -13,10 +13,11 @@ from pathmix.engine.members import Kept, batched, capacity, stacked
 from pathmix.engine.packing import Packing
 from pathmix.engine.requests import Failed, Request
 
-# How many are kept, of some four megabytes each. The kernel limits the memory maps of a process (65,530, unless it is told otherwise), of
-# which an executable takes some 200, and a process that needs more just ends.
+# How many are kept, of four megabytes each. The kernel limits the memory maps of a process (65,530, unless it
+# is told otherwise), of which an executable takes some 70, and a process that needs more just ends.
 _MOST_KEPT = 288
 _MOST_MAPS = 40_000
+_UNKNOWN = object()
 _LOOK_EVERY = 16  # new executables
 _KEPT_AT_REST = 64  # some megabytes each
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
@@ -96,9 +97,8 @@ class Executables:
 
     def once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """What is the same for all paths of a structure."""
-        if key not in self._facts:
-            self._facts[key] = compute()
-        return self._facts[key]
+        found = self._facts.get(key, _UNKNOWN)
+        return self._facts.setdefault(key, compute()) if found is _UNKNOWN else found
 
     def rest(self) -> None:
         """Keep what was used last for the next run, and none of the data."""

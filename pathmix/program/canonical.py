@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from pathmix.doors.jax import ShapedArray
 from pathmix.program.graph import Graph
 from pathmix.program.identity import operation_identity, type_identity
 from pathmix.program.known import evaluate_known
@@ -127,7 +128,8 @@ def _merged(terms: Sequence[Value]) -> list[Value]:
     if not known:
         return unknown
     arrays = sorted((np.asarray(value.constant) for value in known), key=lambda array: array.tobytes())
-    return [*unknown, Value(known[0].aval, constant=sum(arrays[1:], arrays[0]))]
+    total = sum(arrays[1:], arrays[0])
+    return [*unknown, Value(ShapedArray(np.shape(total), known[0].aval.dtype), constant=total)]
 
 
 Colours = dict[Value, int]
@@ -242,7 +244,8 @@ def _in_pairs(operation: Operation) -> list[Operation]:
     parts, total = [], operation.operands[0]
     for term in operation.operands[1:-1]:
         part = Operation(operation.eqn, [total, term])
-        part.results = [Value(operation.results[0].aval, part)]
+        shape = np.broadcast_shapes(total.aval.shape, term.aval.shape)
+        part.results = [Value(ShapedArray(shape, operation.results[0].aval.dtype), part)]
         parts.append(part)
         total = part.results[0]
     last = Operation(operation.eqn, [total, operation.operands[-1]], operation.results)

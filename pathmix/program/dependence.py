@@ -40,8 +40,13 @@ def callee(eqn: Any) -> Any:
     if eqn.primitive.name in LOOPS_AND_BRANCHES or len(functions) != 1:
         return None
     jaxpr = opened(functions[0])
-    same = len(jaxpr.invars) == len(eqn.invars) and len(jaxpr.outvars) == len(eqn.outvars)
+    # A reduction has a function too, of single elements.
+    same = _shapes(jaxpr.invars) == _shapes(eqn.invars) and _shapes(jaxpr.outvars) == _shapes(eqn.outvars)
     return functions[0] if same else None
+
+
+def _shapes(atoms: Sequence[Any]) -> list[Any]:
+    return [getattr(atom.aval, "shape", None) for atom in atoms]
 
 
 def scanned(eqn: Any) -> tuple[Any, int, int]:

@@ -16,7 +16,7 @@ import numpy as np
 from pathmix.doors.jax import Jaxpr, Literal, Var, literal
 from pathmix.program.dependence import NOTHING, Sites, callee, dependence, opened, scanned, settled, sites_of
 from pathmix.program.graph import Graph, apply
-from pathmix.target.signs import ANY, Sign, compared, sign_of, signs
+from pathmix.target.signs import UNKNOWN, Sign, compared, sign_of, signs
 
 # Marks of each operation that makes switches, a vector of them, with the sites that they depend on.
 Marks = list[tuple[jax.Array, Sites]]
@@ -36,6 +36,8 @@ _STEPS: dict[str, Callable[..., jax.Array]] = {
     "atan2": lambda y, x: (y < 0) & (x < 0),
     "abs": lambda x: x < 0,
     "div": lambda _, y: y < 0,
+    "pow": lambda x, _: x < 0,
+    "tan": lambda x: jnp.floor(x / jnp.pi + 0.5),
 }
 
 
@@ -62,7 +64,7 @@ def evaluate_marked(
     sites = [frozenset([i]) for i in range(len(values))]
     inputs = [*consts, *values]
     return _evaluate(
-        graph.jaxpr, [], inputs, [*[NOTHING] * len(consts), *sites], known or [ANY] * len(inputs)
+        graph.jaxpr, [], inputs, [*[NOTHING] * len(consts), *sites], known or [UNKNOWN] * len(inputs)
     )
 
 
@@ -136,7 +138,7 @@ def _decided(eqn: Any, signs: list[Sign]) -> bool:
     """Whether an operation would step where a sign changes, and it does not."""
     name = eqn.primitive.name
     odd = name == "integer_pow" and eqn.params["y"] % 2 == 1
-    if odd or name == "abs":
+    if odd or name in ("abs", "pow"):
         return signs[0].known
     return signs[1].known if name == "div" else len(signs) == 2 and compared(name, *signs)
 
@@ -225,7 +227,7 @@ def _function(
 ) -> tuple[list[Any], Marks]:
     """What a called function gives; nothing is known of signs inside branches and loops."""
     consts = getattr(function, "consts", ())
-    return _evaluate(opened(function), consts, inputs, sites, known or [ANY] * len(inputs))
+    return _evaluate(opened(function), consts, inputs, sites, known or [UNKNOWN] * len(inputs))
 
 
 def _switches(function: Any, sites: Sequence[Sites]) -> Switches:

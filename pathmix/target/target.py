@@ -21,7 +21,7 @@ from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region
 from pathmix.target.coordinates import Coordinates, MapArguments, kinds, make_coordinates
 from pathmix.target.inert import Inert, inert_elements
-from pathmix.target.signs import ANY, Sign, sign_at, sign_between
+from pathmix.target.signs import UNKNOWN, Sign, sign_at, sign_between
 from pathmix.target.switches import evaluate_marked
 
 CALL_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
@@ -99,6 +99,7 @@ class Target:
             self.coordinates.kept,
             tuple((site.shape, str(site.dtype)) for site in self.sites),
             jax.tree.structure(self.arguments),
+            tuple((np.shape(leaf), str(leaf.dtype)) for leaf in jax.tree.leaves(self.arguments)),
         )
 
     @cached_property
@@ -152,7 +153,10 @@ class Target:
     def signs(self) -> tuple[Sign, ...]:
         """Of what the density is computed from. With the structure, they tell which switches there are."""
         arrays = map(sign_at, self.arguments.density)
-        return (*arrays, *(ANY if site.bounds is None else sign_between(*site.bounds) for site in self.sites))
+        return (
+            *arrays,
+            *(UNKNOWN if site.bounds is None else sign_between(*site.bounds) for site in self.sites),
+        )
 
     @cached_property
     def switches(self) -> list[Sites]:

@@ -170,3 +170,14 @@ def test_deep_graphs_need_no_recursion():
 
     found = canonical(graph(long, 0.1), [None]).graph
     assert len(found.jaxpr.eqns) == 6_000
+
+
+def test_merged_terms_have_the_shape_of_their_sum():
+    """Numbers are added to arrays without a word, so constants of two paths may differ in shape alone."""
+    number = graph(lambda z: [2.0 + z * X], 1.0)
+    array = graph(lambda z: [2.0 + (X + z * X)], 1.0)
+    one, other = (canonical(whole, [None]).graph for whole in (number, array))
+    assert one.structure != other.structure
+    for whole in (one, other):
+        for constant, var in zip(whole.consts, whole.jaxpr.invars, strict=False):
+            assert constant.shape == var.aval.shape

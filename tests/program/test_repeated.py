@@ -35,6 +35,8 @@ FUNCTIONS = {
     "a choice": lambda s, t: jnp.sum(jnp.where(s < COUNTS, jnp.log(COUNTS + t), jnp.sqrt(COUNTS * s))),
     "a broadcast number": lambda s, t: jnp.sum(jnp.exp(jnp.full((40, 40), s) * DISTANCES)),
     "nothing that costs": lambda s, t: jnp.sum(s * DISTANCES + t),
+    "a number before arrays": lambda s, t: jnp.sum(jnp.exp(-(2.0 + (COUNTS + s * COUNTS)))),
+    "numbers and arrays": lambda s, t: jnp.sum(jnp.log(2.0 + (s + (DISTANCES + (t + 1.0))))),
     "an output": lambda s, t: jnp.exp(s * COUNTS),
     "numbers that are none": lambda s, t: jnp.nansum(jnp.exp(s * np.where(COUNTS == 2, np.nan, COUNTS))),
     "whole numbers": lambda s, t: jnp.sum(jnp.floor(jnp.exp(s * COUNTS)).astype(int)),

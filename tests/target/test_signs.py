@@ -42,6 +42,7 @@ FUNCTIONS = {
     "matrices": lambda x, y: x.reshape(2, 2) @ y.reshape(2, 2),
     "called": lambda x, y: jax.jit(lambda a, b: jax.nn.relu(a) * jnp.exp(b))(x, y),
     "literals": lambda x: 2.0 * x + 1.0 - 3.0,
+    "truth": lambda x: (-x).astype(bool).astype(float) - x.astype(jnp.uint8),
     "complex": lambda x: jnp.real(jnp.exp(1j * x) ** 2),
 }  # fmt: skip
 
@@ -65,6 +66,7 @@ def test_signs_hold_for_all_values_that_have_them(name):
             claimed = sign_of(signs(jaxpr, given), jaxpr.outvars[0])
             with np.errstate(all="ignore"):
                 result = np.asarray(function(*operands))
+            assert not (claimed.is_number and np.any(np.isnan(result)))
             result = result[np.isfinite(result)]
             assert not claimed.not_negative or np.all(result >= 0)
             assert not claimed.not_positive or np.all(result <= 0)
@@ -72,12 +74,13 @@ def test_signs_hold_for_all_values_that_have_them(name):
 
 def test_products_and_sums_of_positive_values_are_positive():
     jaxpr = jax.make_jaxpr(lambda x, y: (x * y + 1.0) / x - (-(y**0.5)))(1.0, 2.0).jaxpr
-    assert sign_of(signs(jaxpr, [NOT_NEGATIVE] * 2), jaxpr.outvars[0]) == NOT_NEGATIVE
-    assert sign_of(signs(jaxpr, [NOT_NEGATIVE, ANY]), jaxpr.outvars[0]) == ANY
+    assert sign_of(signs(jaxpr, [NOT_NEGATIVE] * 2), jaxpr.outvars[0])[:2] == (True, False)
+    assert not sign_of(signs(jaxpr, [NOT_NEGATIVE, ANY]), jaxpr.outvars[0]).known
 
 
 def test_arrays_with_values_that_are_no_numbers_have_any_sign():
-    assert sign_at(np.array([1.0, np.nan])) == sign_at(np.array([1j])) == ANY
+    assert not sign_at(np.array([1.0, np.nan])).known and not sign_at(np.array([1j])).known
+    assert not sign_at(np.array([1.0, np.inf])).is_number
 
 
 def switches(model, *args):
@@ -129,6 +132,35 @@ def test_a_sign_of_what_may_be_zero_is_a_switch():
         numpyro.sample("y", dist.Normal(jnp.sign(jax.nn.relu(z)), 1.0), obs=0.5)
 
     assert switches(model) >= 1
+
+
+JUMPS = {
+    "NaN under a root": lambda s, z: jnp.where(jnp.sqrt(z) >= 0, 0.0, 3.0),
+    "NaN in a logarithm": lambda s, z: jnp.where(jnp.log1p(-2 * s) <= 0, 0.0, 3.0),
+    "nothing by nothing": lambda s, z: jnp.where(jax.nn.relu(z) / jax.nn.relu(z) >= 0, 0.0, 3.0),
+    "truth of negative numbers": lambda s, z: jnp.where((-s).astype(bool).astype(float) > abs(z), 0.0, 3.0),
+    "a power with a pole": lambda s, z: 3 * jnp.tanh(z**-1.0),
+    "a tangent": lambda s, z: jnp.tanh(jnp.tan(z)),
+    "a reduction": lambda s, z: jnp.where(
+        lax.reduce(jnp.stack([z, s, z]), -jnp.inf, jnp.logaddexp, (0,)) > jnp.exp(z), 0.0, 3.0
+    ),
+}
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("name", JUMPS)
+def test_jumps_that_signs_cannot_exclude_are_watched(name):
+    def model():
+        s, z = numpyro.sample("s", dist.HalfNormal(1.0)), numpyro.sample("z", dist.Normal(0.0, 1.0))
+        numpyro.sample("y", dist.Normal(JUMPS[name](s, z), 1.0), obs=0.5)
+
+    (path,) = discover(model, samples=8).paths
+    target = target_of(path)
+    assert len(target.switches) > 0
+    found, marks = target.marked_density(jnp.array([0.3, 0.4]), target.arguments)
+    expected = target.density(jnp.array([0.3, 0.4]), target.arguments)
+    np.testing.assert_allclose(found.log_joint, expected.log_joint)
+    assert marks.shape == (len(target.switches),)
 
 
 @pytest.mark.usefixtures("engine")
