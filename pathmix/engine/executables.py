@@ -1,8 +1,10 @@
 """Compiled functions, one per structure, shared by all paths that have it."""
 
+import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +20,7 @@ from pathmix.engine.requests import Failed, Request
 _MOST_KEPT = 288
 _MOST_MAPS = 40_000
 _UNKNOWN = object()
-_LOOK_EVERY = 16  # new executables
+_LOOK_EVERY = 16  # executables
 _KEPT_AT_REST = 64  # some megabytes each
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
 
@@ -67,7 +69,7 @@ class Executables:
         self._sizes: dict[Hashable, int] = {}  # of the batches of each executable
         self._facts: dict[Hashable, Any] = {}
         self._fixed = Kept()
-        self._built = 0
+        self._built = self._given_up = 0
         self._lock = threading.Lock()
 
     def __contains__(self, key: Hashable) -> bool:
@@ -150,6 +152,16 @@ class Executables:
     def _keep(self, most: int) -> None:
         while len(self._entries) > most:
             self._entries.popitem(last=False)
+            self._given_up += 1
+        if self._given_up >= _LOOK_EVERY:
+            self._given_up = 0
+            _return_memory()
+
+
+def _return_memory() -> None:
+    """To the system: glibc keeps what was freed between what is in use, and executables are large."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _memory_maps() -> int:

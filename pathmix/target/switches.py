@@ -138,8 +138,10 @@ def _decided(eqn: Any, signs: list[Sign]) -> bool:
     """Whether an operation would step where a sign changes, and it does not."""
     name = eqn.primitive.name
     odd = name == "integer_pow" and eqn.params["y"] % 2 == 1
-    if odd or name in ("abs", "pow"):
+    if odd or name == "abs":
         return signs[0].known
+    if name == "pow":  # with a pole
+        return signs[0].known or signs[1].not_negative
     return signs[1].known if name == "div" else len(signs) == 2 and compared(name, *signs)
 
 

@@ -94,6 +94,7 @@ DENSITIES = {
     "size of a real": (lambda s, z: abs(z), 1),
     "a comparison that cannot flip": (lambda s, z: z + (s >= 0), 0),
     "one that can": (lambda s, z: z + (s >= 1), 1),
+    "a power of a real": (lambda s, z: z**2.0 + 0.0 * s, 0),
     "one with a real": (lambda s, z: z + 1.0 * (z >= 0), 1),
 }
 
