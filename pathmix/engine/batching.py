@@ -22,19 +22,20 @@ _FIXED_IN = (0, 11, 2)
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.vmap`, except that LAPACK is called once for each row where batches of calls are not safe."""
     batched = jax.vmap(function)
+    if jax.default_backend() == "cpu" and _version() < _FIXED_IN:
+        batched = _careful(batched)
 
-    def alone(*rows: Any) -> Any:  # which needs no batches, and so less to compile
+    def over(*rows: Any) -> Any:
+        if len(jax.tree.leaves(rows)[0]) != 1:
+            return batched(*rows)
+        # One row needs no batches, and so less to compile.
         return jax.tree.map(lambda result: result[None], function(*jax.tree.map(lambda row: row[0], rows)))
 
-    def plainly(*rows: Any) -> Any:
-        return alone(*rows) if len(jax.tree.leaves(rows)[0]) == 1 else batched(*rows)
+    return over
 
-    if jax.default_backend() != "cpu" or _version() >= _FIXED_IN:
-        return plainly
 
+def _careful(batched: Callable[..., Any]) -> Callable[..., Any]:
     def careful(*rows: Any) -> Any:
-        if len(jax.tree.leaves(rows)[0]) == 1:
-            return alone(*rows)
         closed, shape = jax.make_jaxpr(batched, return_shape=True)(*rows)
         safe = without_batched_calls(closed.jaxpr)
         outputs = evaluate(safe, closed.consts, *jax.tree.leaves(rows))

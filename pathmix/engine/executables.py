@@ -3,8 +3,8 @@
 import ctypes
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,12 +102,16 @@ class Executables:
         found = self._facts.get(key, _UNKNOWN)
         return self._facts.setdefault(key, compute()) if found is _UNKNOWN else found
 
-    def rest(self) -> None:
-        """Keep what was used last for the next run, and none of the data."""
-        with self._lock:
-            self._keep(_KEPT_AT_REST)
-            self._facts.clear()
-            self._fixed = Kept()
+    @contextmanager
+    def at_work(self) -> Iterator["Executables"]:
+        """For a run. However it ends, what was used last is kept for the next one, and none of the data."""
+        try:
+            yield self
+        finally:
+            with self._lock:
+                self._keep(_KEPT_AT_REST)
+                self._facts.clear()
+                self._fixed = Kept()
 
     def _answer(self, requests: Sequence[Request], size: int) -> list[Any]:
         first = requests[0]

@@ -13,7 +13,7 @@ from pathmix.engine.precision import Precision, precision_scope
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _ENDED = object()
-_MOST_IN_TURNS = 256
+_MOST_OPEN = 256
 
 
 class Threads:
@@ -54,7 +54,7 @@ class Threads:
         waiting: SimpleQueue[Iterator[object]] = SimpleQueue()
         later: SimpleQueue[Iterator[object]] = SimpleQueue()
         for number, task in enumerate(tasks):
-            (waiting if number < _MOST_IN_TURNS else later).put(task)
+            (waiting if number < _MOST_OPEN else later).put(task)
 
         def work(_: int) -> None:
             # Who finds nothing waiting is not needed again: there are never more tasks than now.

@@ -115,10 +115,11 @@ class SDVI:
         with (
             engine_scope(engine),
             ProgressBar(wanted=self.progress) as progress,
+            self._executables.at_work() as executables,
             Threads(self.threads, self.precision) as executor,
             Stopwatch().running() as watch,
         ):
-            root, executables = Seed.of(seed), self._executables
+            root = Seed.of(seed)
             workshop = Workshop(executor, executables)
             program = bind(self.model, args, kwargs, self.discovery.limits)
 
@@ -160,7 +161,6 @@ class SDVI:
             begun = [one for one in fitting if one.work.steps or not one.work.trainable or not interrupted]
             with watch.stage("evaluation"):
                 workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
-            executables.rest()
             # Posteriors compile for themselves, so they hold nothing of what training needed.
             judged = judge(contenders, partial(_outcome, executables=Executables(self.memory_limit)))
             notes = training_notes(fits, [one.fitted for one in judged], interrupted=interrupted)

@@ -1,22 +1,33 @@
 """Which sites the values inside a graph depend on, through calls, branches and loops."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr, Literal
 
+Known = TypeVar("Known")
 Sites = frozenset[int]
 NOTHING: Sites = frozenset()
 LOOPS_AND_BRANCHES = ("cond", "scan", "while")
 
 
+def forward(
+    jaxpr: Jaxpr,
+    given: Sequence[Known],
+    known_of: Callable[[dict[Any, Known], Any], Known],
+    through: Callable[[Any, list[Known]], Sequence[Known]],
+) -> dict[Any, Known]:
+    """What is known of every variable, given what is known of the inputs, and what operations make of it."""
+    found: dict[Any, Known] = dict(zip(jaxpr.invars, given, strict=True))
+    for eqn in jaxpr.eqns:
+        operands = [known_of(found, atom) for atom in eqn.invars]
+        found.update(zip(eqn.outvars, through(eqn, operands), strict=True))
+    return found
+
+
 def dependence(jaxpr: Jaxpr, sites: Sequence[Sites]) -> dict[Any, Sites]:
     """The sites behind every variable, given those behind the inputs."""
-    depends: dict[Any, Sites] = dict(zip(jaxpr.invars, sites, strict=True))
-    for eqn in jaxpr.eqns:
-        on = [sites_of(depends, atom) for atom in eqn.invars]
-        depends.update(zip(eqn.outvars, _through(eqn, on), strict=True))
-    return depends
+    return forward(jaxpr, sites, sites_of, _through)
 
 
 def sites_of(depends: dict[Any, Sites], atom: Any) -> Sites:

@@ -6,6 +6,7 @@ another case. What is done element by element with such an array and scalars is 
 numbers instead (*compactly*), if that saves more than looking them up costs.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,31 +22,17 @@ from pathmix.program.operations import Operation, Value, needed
 
 _FEWEST, _MOST = 2**10, 2**20  # elements
 _GAIN = 4  # times as many elements as different numbers there must be
-_CHEAP = (
-    *("add", "sub", "mul", "div", "max", "min", "neg", "abs", "sign", "floor", "ceil", "round", "rem"),
-    *("integer_pow", "square", "convert_element_type", "copy", "is_finite", "clamp", "select_n"),
-    *("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor"),
-)
-_COSTLY = (
-    *("exp", "exp2", "expm1", "log", "log1p", "pow", "sqrt", "rsqrt", "cbrt", "logistic"),
-    *(
-        "sin",
-        "cos",
-        "tan",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-    ),
-    *("erf", "erfc", "erf_inv", "lgamma", "digamma", "polygamma", "igamma", "igammac", "zeta"),
-    *("bessel_i0e", "bessel_i1e", "regularized_incomplete_beta"),
-)
+_COSTLY = frozenset((
+    "exp", "exp2", "expm1", "log", "log1p", "pow", "sqrt", "rsqrt", "cbrt", "logistic", "sin", "cos",
+    "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf",
+    "erfc", "erf_inv", "lgamma", "digamma", "polygamma", "igamma", "igammac", "zeta", "bessel_i0e",
+    "bessel_i1e", "regularized_incomplete_beta",
+))  # fmt: skip
+_POINTWISE = _COSTLY | {
+    "add", "sub", "mul", "div", "max", "min", "neg", "abs", "sign", "floor", "ceil", "round", "rem",
+    "integer_pow", "square", "convert_element_type", "copy", "is_finite", "clamp", "select_n", "eq",
+    "ne", "lt", "le", "gt", "ge", "and", "or", "not", "xor",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,15 +41,16 @@ class _Partition:
 
     index: np.ndarray  # the number of each element's number, flat
     first: np.ndarray  # where each number comes first
+    shape: tuple[int, ...]  # of the array
 
     @property
     def pays(self) -> bool:
         return _GAIN * len(self.first) <= len(self.index)
 
     @cached_property
-    def on_device(self) -> jax.Array:
+    def places(self) -> jax.Array:
         """One array for all paths."""
-        return jnp.asarray(self.index[:, None])
+        return jnp.asarray(self.index.reshape(*self.shape, 1))
 
 
 class _Compact(NamedTuple):
@@ -107,19 +95,16 @@ class _Rewriting:
         if compact is None or not compact.is_costly:
             return value
         if value not in self.expanded:
-            shape = value.aval.shape
-            index = compact.partition.on_device.reshape(*shape, 1)
+            index = compact.partition.places
             places = Value(ShapedArray(index.shape, index.dtype), constant=index)
             self.expanded[value] = self._looked_up(compact.value, places, value.aval)
         return self.expanded[value]
 
     def _compactly(self, operation: Operation) -> _Compact | None:
         name, results = operation.name, operation.results
-        if name not in (*_CHEAP, *_COSTLY) or len(results) != 1:
+        if name not in _POINTWISE or not _FEWEST <= math.prod(results[0].aval.shape) <= _MOST:
             return None
         shape = results[0].aval.shape
-        if not _FEWEST <= np.prod(shape, dtype=int) <= _MOST:
-            return None
         parts = [self._part(value, shape) for value in operation.operands]
         known = [part for part in parts if isinstance(part, _Compact)]
         if None in parts or not known:
@@ -150,7 +135,7 @@ class _Rewriting:
         if value.constant is None or value.aval.shape != shape:
             return None
         array = np.asarray(value.constant)
-        partition = _partition(array.dtype.str, array.tobytes())
+        partition = _partition(array.dtype.str, shape, array.tobytes())
         if not partition.pays:
             return None
         numbers = Value(_at_numbers(value, partition), constant=array.ravel()[partition.first])
@@ -203,12 +188,12 @@ def _at_numbers(value: Value, partition: _Partition) -> Any:
 
 
 @lru_cache(8)
-def _partition(dtype: str, content: bytes) -> _Partition:
+def _partition(dtype: str, shape: tuple[int, ...], content: bytes) -> _Partition:
     """Of an array. As bits: there are two zeros, and many that are no numbers."""
     size = np.dtype(dtype).itemsize
     bits = np.frombuffer(content, f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
     _, first, index = np.unique(bits, return_index=True, return_inverse=True)
-    return _Partition(index.ravel().astype(np.int32), first)
+    return _Partition(index.ravel().astype(np.int32), first, shape)
 
 
 @lru_cache(16)
@@ -220,7 +205,9 @@ def _joint(one: _Partition, other: _Partition) -> _Partition:
     _, first, index = np.unique(pairs, return_index=True, return_inverse=True)
     if len(first) == len(one.first):
         return one
-    return other if len(first) == len(other.first) else _Partition(index.ravel().astype(np.int32), first)
+    if len(first) == len(other.first):
+        return other
+    return _Partition(index.ravel().astype(np.int32), first, one.shape)
 
 
 @lru_cache(256)

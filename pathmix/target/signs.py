@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pathmix.doors.jax import Jaxpr, Literal, literal
-from pathmix.program.dependence import callee, opened
+from pathmix.program.dependence import callee, forward, opened
 
 
 class Sign(NamedTuple):
@@ -44,11 +44,7 @@ def sign_at(value: Any) -> Sign:
 
 def signs(jaxpr: Jaxpr, inputs: Sequence[Sign]) -> dict[Any, Sign]:
     """The sign of every variable, given those of the inputs."""
-    found: dict[Any, Sign] = dict(zip(jaxpr.invars, inputs, strict=True))
-    for eqn in jaxpr.eqns:
-        operands = [sign_of(found, atom) for atom in eqn.invars]
-        found.update(zip(eqn.outvars, _results(eqn, operands), strict=True))
-    return found
+    return forward(jaxpr, inputs, sign_of, _results)
 
 
 def sign_of(found: dict[Any, Sign], atom: Any) -> Sign:

@@ -5,6 +5,7 @@ Paths of one structure are worked on together, in cohorts.
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -98,14 +99,17 @@ def optimise(
     pooled = pool(contenders) if starts is not None else {}
     priors = {one: Prior(one.work, one.draws, pooled) for one in active}
 
-    def train(one: Fitting, iterations: int, donors: Donors | None = None) -> Asking[None]:
+    def train(one: Fitting, iterations: int, donors: Donors | None, ranked: bool) -> Asking[None]:
         def told(turn: Turn) -> None:
             progress.advance(turn.steps, one.label, turn.elbo)
 
         if starts is None:
-            return one.work.train(iterations, log_c, told)
-        lent = donors.of(one.work, starts.third) if donors is not None else []
-        return race(one.work, starts, iterations, priors[one], lent, log_c, told)
+            yield from one.work.train(iterations, log_c, told)
+        else:
+            lent = donors.of(one.work, starts.third) if donors is not None else []
+            yield from race(one.work, starts, iterations, priors[one], lent, log_c, told)
+        if ranked:
+            yield from one.work.estimate_elbo()
 
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
@@ -115,15 +119,7 @@ def optimise(
         for number, count in enumerate(rounds):
             lent = Donors([one.work for one in contenders]) if starts is not None and starts.borrow else None
             ranked = phase < phases - 1 and number == len(rounds) - 1
-
-            def task(
-                one: Fitting, count: int = count, lent: Donors | None = lent, ranked: bool = ranked
-            ) -> Asking[None]:
-                yield from train(one, count, lent)
-                if ranked:
-                    yield from one.work.estimate_elbo()
-
-            workshop.in_turns(active, task)
+            workshop.in_turns(active, partial(train, iterations=count, donors=lent, ranked=ranked))
         if phase == phases - 1 or workshop.executor.stopping.is_set():
             return
         active = _survivors(allocation, active)

@@ -57,7 +57,6 @@ def test_another_run_on_data_of_the_same_shapes_compiles_nothing_more():
     again = sdvi.run(0, *second)
     fresh = pathmix.SDVI(model, allocation=pathmix.Uniform(budget=800), progress=False).run(0, *second)
     assert before.executables > 4 and again.timings.executables == 0
-    assert again.timings.tracing < before.tracing / 2
     assert again.weights == fresh.weights
 
 

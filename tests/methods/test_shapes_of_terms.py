@@ -37,4 +37,7 @@ def log_evidence(k):
 def test_evidences(threads):
     posterior = exact.fit(model, jnp.asarray(Y1), jnp.asarray(Y2), budget=6_000, threads=threads)
     for path in posterior.paths:
-        assert path.elbo == pytest.approx(log_evidence(int(path.pinned["k"])), abs=0.1)
+        short = (
+            log_evidence(int(path.pinned["k"])) - path.elbo
+        )  # the guide is normal, the posterior not quite
+        assert -4 * path.elbo_error < short < 0.03 + 4 * path.elbo_error

@@ -27,7 +27,7 @@ def test_every_task_gets_a_turn_before_any_gets_its_next():
 
 
 def test_of_very_many_tasks_some_wait(monkeypatch):
-    monkeypatch.setattr("pathmix.engine.threads._MOST_IN_TURNS", 3)
+    monkeypatch.setattr("pathmix.engine.threads._MOST_OPEN", 3)
     log, begun, ended = [], set(), set()
 
     def task(number):
