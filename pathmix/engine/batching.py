@@ -21,9 +21,7 @@ _FIXED_IN = (0, 11, 2)
 
 def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     """`jax.vmap`, except that LAPACK is called once for each row where batches of calls are not safe."""
-    batched = jax.vmap(function)
-    if jax.default_backend() == "cpu" and _version() < _FIXED_IN:
-        batched = _careful(batched)
+    batched = with_safe_lapack(jax.vmap(function))
 
     def over(*rows: Any) -> Any:
         if len(jax.tree.leaves(rows)[0]) != 1:
@@ -34,7 +32,11 @@ def over_rows(function: Callable[..., Any]) -> Callable[..., Any]:
     return over
 
 
-def _careful(batched: Callable[..., Any]) -> Callable[..., Any]:
+def with_safe_lapack(batched: Callable[..., Any]) -> Callable[..., Any]:
+    """A function without batches of LAPACK calls, where those are not safe."""
+    if jax.default_backend() != "cpu" or _version() >= _FIXED_IN:
+        return batched
+
     def careful(*rows: Any) -> Any:
         closed, shape = jax.make_jaxpr(batched, return_shape=True)(*rows)
         safe = without_batched_calls(closed.jaxpr)

@@ -118,7 +118,9 @@ class Executables:
         try:
             batch = stacked(requests, size, self._fixed)
             entry = self._entry(
-                (first.key, batch.form), lambda packings: batched(first.build(), batch.form, packings)
+                (first.key, batch.form),
+                lambda packings: batched(first.build(), batch.form, packings),
+                first.level,
             )
             vectors, large = jax.device_get(entry.of_one_type(len(requests), first.common, batch.arrays))
         except Exception as error:
@@ -135,12 +137,14 @@ class Executables:
             self._sizes[request.key] = found
             return found
 
-    def _entry(self, key: Hashable, build: Callable[[list[Packing]], Callable[..., Any]]) -> _Entry:
+    def _entry(
+        self, key: Hashable, build: Callable[[list[Packing]], Callable[..., Any]], level: int = 1
+    ) -> _Entry:
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
                 packings: list[Packing] = []
-                function = jax.jit(build(packings), compiler_options=compiler_options(1))
+                function = jax.jit(build(packings), compiler_options=compiler_options(level))
                 entry = self._entries[key] = _Entry(function, packings)
                 self._built += 1
                 self._make_room()

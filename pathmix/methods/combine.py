@@ -12,12 +12,13 @@ from pathmix.discovery.contenders import Contender, Work
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine
 from pathmix.engine.timings import Timings
+from pathmix.evidence.evidence import Evidence
 from pathmix.posterior.components import Component
 from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
 from pathmix.posterior.notes import common_notes
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.status import Status
-from pathmix.posterior.weights import path_weights
+from pathmix.posterior.weights import Weighting, path_weights
 from pathmix.program.program import Program
 
 
@@ -25,7 +26,7 @@ from pathmix.program.program import Program
 class Outcome:
     """What a method found for a path."""
 
-    log_evidence: float  # or its lower bound
+    evidence: Evidence
     elbo: float
     elbo_error: float
     steps: int
@@ -34,7 +35,6 @@ class Outcome:
     message: str
     component: Component
     acceptance: float = math.nan
-    effective_draws: float = math.nan
     chain_acceptance: float = math.nan
     gradient: GradientKind | None = None
     guide: FittedGuide | None = None
@@ -51,11 +51,15 @@ class Judged(Generic[Work]):
 
 
 def judge(
-    contenders: Sequence[Contender[Work]], outcome_of: Callable[[Contender[Work]], Outcome]
+    contenders: Sequence[Contender[Work]],
+    outcome_of: Callable[[Contender[Work]], Outcome],
+    weighting: Weighting = "evidence",
 ) -> list[Judged[Work]]:
     """All contenders with their weights, best first."""
     outcomes = [outcome_of(contender) for contender in contenders]
-    weights = path_weights([outcome.log_evidence for outcome in outcomes])
+    weights = path_weights(
+        [outcome.elbo if weighting == "elbo" else outcome.evidence.log_evidence for outcome in outcomes]
+    )
     judged = []
     for contender, outcome, weight in zip(contenders, outcomes, weights, strict=True):
         status, message = _ruled_out(contender) or (outcome.status, outcome.message)
@@ -63,7 +67,11 @@ def judge(
             label=contender.label,
             path=contender.slp.path,
             weight=float(weight),
-            log_evidence=outcome.log_evidence,
+            log_evidence=outcome.evidence.log_evidence,
+            log_evidence_error=outcome.evidence.error,
+            evidence_method=outcome.evidence.method,
+            doubts=outcome.evidence.doubts,
+            khat=outcome.evidence.khat,
             elbo=outcome.elbo,
             elbo_error=outcome.elbo_error,
             acceptance=outcome.acceptance,
@@ -74,14 +82,14 @@ def judge(
             prior_mass=contender.prior_mass,
             likelihood_evaluations=outcome.evaluations,
             gradient=outcome.gradient,
-            effective_draws=outcome.effective_draws,
+            effective_draws=outcome.evidence.effective_draws,
             chain_acceptance=outcome.chain_acceptance,
             failure=contender.failure,
             guide=outcome.guide,
             history=outcome.history,
         )
         judged.append(Judged(contender, fitted, outcome.component))
-    return sorted(judged, key=lambda one: -one.fitted.log_evidence)
+    return sorted(judged, key=lambda one: (-one.fitted.weight, -one.fitted.log_evidence))
 
 
 def _ruled_out(contender: Contender[Work]) -> tuple[Status, str] | None:
@@ -104,6 +112,8 @@ def combine(
     engine: Engine,
     interrupted: bool,
     timings: Timings | None = None,
+    weighting: Weighting = "evidence",
+    flaws: Sequence[str] = (),
 ) -> Posterior:
     """The posterior, with a method's own notes first."""
     report = DiscoveryReport.of(found, log_d_min=log_d_min)
@@ -117,4 +127,6 @@ def combine(
         _components=tuple(one.component for one in judged),
         _engine=engine,
         timings=timings,
+        weighting=weighting,
+        _flaws=tuple(flaws),
     )

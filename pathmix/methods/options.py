@@ -34,6 +34,12 @@ def check_options(options: Any) -> None:
     check_optimizer(options.optimizer)
     check_positive_int("particles", options.particles)
     check_positive_int("elbo_samples", options.elbo_samples)
+    check_choice("weights", options.weights, ("evidence", "elbo"))
+    check_positive_int("evidence_draws", options.evidence_draws)
+    if options.smc_evaluations != 0 or isinstance(options.smc_evaluations, bool):
+        check_positive_int("smc_evaluations", options.smc_evaluations)
+    if not isinstance(options.symmetry, bool):
+        raise OptionError(f"symmetry must be True or False, not {options.symmetry!r}.")
     if not isinstance(options.starts, Starts):
         check_positive_int("starts", options.starts)
     if isinstance(options.annealing, bool) or not isinstance(options.annealing, (int, float)):

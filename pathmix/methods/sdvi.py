@@ -19,13 +19,18 @@ from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
 from pathmix.engine.timings import Stopwatch
+from pathmix.evidence.component import ParticleDraws
+from pathmix.evidence.evidence import Efforts
+from pathmix.evidence.weigh import weigh
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import Guide, MeanField, StructuredGuide
 from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
+from pathmix.posterior.components import Component
 from pathmix.posterior.fitted import FittedGuide, GradientKind
 from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.weights import Weighting
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows
@@ -34,7 +39,7 @@ from pathmix.target.layout import layout_of
 from pathmix.target.target import Target, make_target
 from pathmix.target.twins import as_twin, problem
 from pathmix.training.fit import PathFit, TrainingOptions
-from pathmix.training.notes import training_notes
+from pathmix.training.notes import training_flaws, training_notes
 from pathmix.training.phases import Schedule, Workshop, initialise, optimise
 from pathmix.training.starts import Starts
 from pathmix.training.truncated import TruncatedGuide
@@ -50,7 +55,8 @@ class SDVI:
     """Fit a program whose structure is random.
 
     The program is split into straight-line programs, one per path; a guide is fitted to each, with
-    the budget going where it pays; and they are combined with weights softmax(ELBO).
+    the budget going where it pays; and they are combined with weights that are ratios of evidences, with
+    their errors.
 
     Args:
         guide: "meanfield", "fullrank", "lowrank", a Guide, or a callable that chooses one per path.
@@ -58,7 +64,13 @@ class SDVI:
         allocation: how iterations are shared between paths.
         optimizer: any optax optimiser.
         particles: draws per gradient estimate.
-        elbo_samples: draws for the ELBOs that rank and weigh paths.
+        elbo_samples: draws for the ELBOs that rank paths.
+        weights: "evidence" weighs paths by their evidences: importance sampling from the guide on,
+            and tempered SMC where it is not enough. "elbo" is the paper's softmax(ELBO).
+        evidence_draws: draws, at most, for the importance sampling of a path.
+        smc_evaluations: densities, at most, for the tempered SMC of a path; 0 for none. Where densities are
+            large, less is done.
+        symmetry: whether exchangeable sites are looked for, whose orders all count.
         starts: how many starts of a path compete in each phase of training; 1 is the paper's method. For
             posteriors with several modes. A `Starts` says more.
         annealing: for this share of a start's first stretch of training, the likelihood is raised to a
@@ -95,6 +107,10 @@ class SDVI:
     optimizer: optax.GradientTransformation = field(default=optax.adam(0.01), kw_only=True)
     particles: int = field(default=10, kw_only=True)
     elbo_samples: int = field(default=1_000, kw_only=True)
+    weights: Weighting = field(default="evidence", kw_only=True)
+    evidence_draws: int = field(default=100_000, kw_only=True)
+    smc_evaluations: int = field(default=1_000_000, kw_only=True)
+    symmetry: bool = field(default=True, kw_only=True)
     starts: int | Starts = field(default=1, kw_only=True)
     annealing: float = field(default=0.0, kw_only=True)
     gradient: Literal["auto", "reparam", "score", "truncated"] = field(default="auto", kw_only=True)
@@ -161,8 +177,13 @@ class SDVI:
             begun = [one for one in fitting if one.work.steps or not one.work.trainable or not interrupted]
             with watch.stage("evaluation"):
                 workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
+                efforts = Efforts(self.evidence_draws, self.smc_evaluations, self.symmetry)
+                thorough = self.weights == "evidence" and not interrupted
+                weigh(workshop, begun, contenders, efforts if thorough else None)
             # Posteriors compile for themselves, so they hold nothing of what training needed.
-            judged = judge(contenders, partial(_outcome, executables=Executables(self.memory_limit)))
+            judged = judge(
+                contenders, partial(_outcome, executables=Executables(self.memory_limit)), self.weights
+            )
             notes = training_notes(fits, [one.fitted for one in judged], interrupted=interrupted)
             timings = watch.timings(paths=len(contenders), problems=len(fits), structures=structures)
             progress.done(timings)
@@ -175,6 +196,8 @@ class SDVI:
                 engine=engine,
                 interrupted=interrupted,
                 timings=timings,
+                weighting=self.weights,
+                flaws=training_flaws(fits),
             )
 
     @cached_property
@@ -212,7 +235,7 @@ def _outcome(contender: Contender[PathFit], executables: Executables) -> Outcome
     fit = contender.work
     status, message = verdict(fit)
     return Outcome(
-        log_evidence=fit.elbo,
+        evidence=fit.evidence,
         elbo=fit.elbo,
         elbo_error=math.nan if fit.estimate is None else fit.estimate.error,
         acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
@@ -220,21 +243,28 @@ def _outcome(contender: Contender[PathFit], executables: Executables) -> Outcome
         evaluations=fit.evaluations,
         status=status,
         message=message,
-        component=TruncatedGuide(
-            contender.target,
-            fit.guide,
-            None if fit.start is None else fit.params,
-            executables,
-            contender.label,
-            acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
-            weighed=fit.estimate is not None and fit.estimate.zero_density > 0,
-            tries=fit.options.rejection_tries,
-        ),
+        component=_component(contender, executables),
         gradient=fit.gradient.estimator,
         guide=FittedGuide(
             fit.guide, None if fit.start is None else fit.params, layout_of(contender.target.coordinates)
         ),
         history=fit.history,
+    )
+
+
+def _component(contender: Contender[PathFit], executables: Executables) -> Component:
+    fit = contender.work
+    if (found := fit.evidence).particles is not None:
+        return ParticleDraws(contender.target, found.particles, found.log_evidence, executables)
+    return TruncatedGuide(
+        contender.target,
+        fit.guide,
+        None if fit.start is None else fit.params,
+        executables,
+        contender.label,
+        acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
+        weighed=fit.estimate is not None and fit.estimate.zero_density > 0,
+        tries=fit.options.rejection_tries,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pathmix.evidence.evidence import Doubt, EvidenceMethod
 from pathmix.guides.base import Guide, Params
 from pathmix.posterior.status import Status
 from pathmix.program.path import Path
@@ -31,7 +32,11 @@ class FittedPath:
     label: str
     path: Path
     weight: float
-    log_evidence: float  # an estimate, or its lower bound, the ELBO
+    log_evidence: float
+    log_evidence_error: float  # standard error of the estimate; NaN where it is not known
+    evidence_method: EvidenceMethod  # how the evidence was found
+    doubts: tuple[Doubt, ...]  # why it is not to be relied on; none if it is
+    khat: float  # Pareto shape of its importance weights: up to 0.7 they can be relied on
     elbo: float  # NaN for methods that have none
     elbo_error: float  # standard error of the estimate
     acceptance: float  # share of the guide's draws inside the region; NaN without a guide

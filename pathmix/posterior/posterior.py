@@ -8,6 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from pathmix.checks import check_choice
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine, engine_scope
 from pathmix.engine.timings import Timings
@@ -20,7 +21,8 @@ from pathmix.posterior.likelihoods import log_likelihoods
 from pathmix.posterior.predictions import simulate
 from pathmix.posterior.redraw import redraw
 from pathmix.posterior.table import table
-from pathmix.posterior.weights import global_elbo, logsumexp
+from pathmix.posterior.verdict import Verdict, judged, with_error
+from pathmix.posterior.weights import Weighting, global_elbo, logsumexp, path_weights, weight_errors
 from pathmix.program.locating import as_numbers, path_at
 from pathmix.program.program import JointDraw, Program
 from pathmix.program.seeds import Seed
@@ -39,6 +41,8 @@ class Posterior:
     _components: tuple[Component, ...]
     _engine: Engine
     timings: Timings | None = None  # where the time went; None for methods that do not tell
+    weighting: Weighting = "evidence"  # what the weights are made of
+    _flaws: tuple[str, ...] = ()  # why the weights cannot be right, whatever their errors
     _fresh_plates: bool = False  # see `with_fresh_plates`
 
     @cached_property
@@ -48,8 +52,51 @@ class Posterior:
 
     @cached_property
     def log_evidence(self) -> float:
-        """The log-evidence of the discovered paths, as the method estimates it; SDVI bounds it from below."""
+        """The log-evidence of the discovered paths together."""
         return logsumexp([path.log_evidence for path in self.paths])
+
+    @cached_property
+    def log_evidence_error(self) -> float:
+        """Its standard error, from those of the paths."""
+        return self._errors[1]
+
+    @cached_property
+    def weight_errors(self) -> dict[str, float]:
+        """The standard error of each weight, by the path's label."""
+        return {path.label: e for path, e in zip(self.paths, self._errors[0], strict=True)}
+
+    @cached_property
+    def _errors(self) -> tuple[list[float], float]:
+        return weight_errors(
+            [path.log_evidence for path in self.paths], [path.log_evidence_error for path in self.paths]
+        )
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What can be relied on: `verdict.ok` says whether the weights are right within their errors."""
+        return judged(
+            self.paths,
+            self._errors[0],
+            self.discovery,
+            self._flaws,
+            interrupted=self.interrupted,
+            by_evidence=self.weighting == "evidence",
+        )
+
+    def reweight(self, weighting: Weighting) -> "Posterior":
+        """This posterior with weights made of "evidence", or of the "elbo" as in the paper."""
+        check_choice("The weighting", weighting, ("evidence", "elbo"))
+        logs = [path.elbo if weighting == "elbo" else path.log_evidence for path in self.paths]
+        if all(np.isnan(logs)):
+            raise PathmixError("The method that made this posterior has no ELBOs.")
+        weights = path_weights(logs)
+        order = np.argsort(-weights, kind="stable")
+        return replace(
+            self,
+            paths=tuple(replace(self.paths[i], weight=float(weights[i])) for i in order),
+            _components=tuple(self._components[i] for i in order),
+            weighting=weighting,
+        )
 
     @cached_property
     def weights(self) -> dict[str, float]:
@@ -71,14 +118,13 @@ class Posterior:
 
     def __str__(self) -> str:
         count = f"{len(self.paths)} path" + ("s" if len(self.paths) > 1 else "")
-        # Methods without an ELBO estimate the evidence itself.
-        reached = f"log evidence {self.log_evidence:.3f}"
-        if not np.isnan(self.elbo):
+        reached = f"log evidence {with_error(self.log_evidence, self.log_evidence_error)}"
+        if self.weighting == "elbo":
             reached = f"global ELBO {self.elbo:.3f}"
-        lines = [f"Posterior over {count}, {reached}", "", table(self.paths), "", self.discovery.unseen]
-        if self.notes:
-            lines += [f"Note: {note}" for note in self.notes]
-        return "\n".join(lines)
+        errors = self._errors[0] if self.weighting == "evidence" else None
+        lines = [f"Posterior over {count}, {reached}", "", table(self.paths, errors), ""]
+        lines += [self.discovery.unseen, f"Verdict: {self.verdict}"]
+        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
     __repr__ = __str__
 

@@ -8,6 +8,7 @@ class Status(Enum):
 
     OK = "ok"
     EXACT = "exact"
+    ROUGH = "rough"
     DROPPED = "dropped"
     UNTRAINED = "untrained"
     OUTSIDE = "outside"
@@ -22,4 +23,4 @@ class Status(Enum):
     @property
     def usable(self) -> bool:
         """Whether the path can carry weight."""
-        return self in (Status.OK, Status.EXACT, Status.DROPPED, Status.UNTRAINED)
+        return self in (Status.OK, Status.EXACT, Status.ROUGH, Status.DROPPED, Status.UNTRAINED)

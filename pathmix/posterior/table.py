@@ -4,26 +4,31 @@ import math
 from collections.abc import Sequence
 
 from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.verdict import with_error
 
 _MAX_ROWS = 20
 _MAX_LABEL = 60
 
 
-def table(rows: Sequence[FittedPath]) -> str:
-    """Best paths first; what does not fit is summed up in a last line."""
+def table(rows: Sequence[FittedPath], errors: Sequence[float] | None) -> str:
+    """Best paths first; what does not fit is summed up in a last line.
+
+    `errors` are of the weights, where these are made of evidences.
+    """
     has_elbo = not any(math.isnan(row.elbo) for row in rows)
-    own = ("ELBO", "acceptance") if has_elbo else ("log Z", "effective draws")
-    headers = ("path", "weight", *own, "steps", "status")
+    headers = ("path", "weight", "log Z", *(("ELBO",) if has_elbo else ()), "k-hat", "steps", "status")
     shown = rows[:_MAX_ROWS]
     cells = [
         (
             _shortened(row.label),
-            f"{row.weight:.4f}",
-            *_own_cells(row, has_elbo),
+            with_error(row.weight, math.nan if errors is None else errors[number]),
+            with_error(row.log_evidence, row.log_evidence_error),
+            *((f"{row.elbo:.3f}",) if has_elbo else ()),
+            "" if math.isnan(row.khat) else f"{row.khat:.2f}",
             f"{row.steps:,}",
             str(row.status),
         )
-        for row in shown
+        for number, row in enumerate(shown)
     ]
     widths = [max(len(line[i]) for line in [headers, *cells]) for i in range(len(headers))]
     lines = [_line(headers, widths), "  ".join("-" * width for width in widths)]
@@ -31,12 +36,6 @@ def table(rows: Sequence[FittedPath]) -> str:
     if hidden := rows[_MAX_ROWS:]:
         lines.append(f"and {len(hidden)} more paths, weight {sum(row.weight for row in hidden):.2g}")
     return "\n".join(lines)
-
-
-def _own_cells(row: FittedPath, has_elbo: bool) -> tuple[str, str]:
-    if has_elbo:
-        return f"{row.elbo:.3f}", f"{row.acceptance:.3f}"
-    return f"{row.log_evidence:.3f}", f"{row.effective_draws:,.0f}"
 
 
 def _shortened(label: str) -> str:

@@ -1,8 +1,14 @@
-"""Weights of paths from their ELBOs (Proposition 1)."""
+"""Weights of paths from their evidences or ELBOs (Proposition 1), and how sure they are."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
+
+Weighting = Literal["evidence", "elbo"]
+
+_SIMULATIONS = 4_000
+_UNKNOWN = 3.0  # nats: an error that nobody knows
 
 
 def logsumexp(values: Sequence[float]) -> float:
@@ -18,9 +24,29 @@ def global_elbo(elbos: Sequence[float], weights: Sequence[float]) -> float:
     return float(np.sum(share[used] * (local[used] - np.log(share[used])))) if np.any(used) else -np.inf
 
 
-def path_weights(elbos: Sequence[float]) -> np.ndarray:
-    """The best mixture weights, softmax of the ELBOs; all zero if no path has a finite one."""
-    total = logsumexp(elbos)
-    if not np.isfinite(total):
-        return np.zeros(len(elbos))
-    return np.exp(np.asarray(elbos, float) - total)
+def path_weights(logs: Sequence[float]) -> np.ndarray:
+    """Softmax of log-evidences, or of ELBOs, where it is the best there is; all zero if none is finite."""
+    finite = np.where(np.isnan(np.asarray(logs, float)), -np.inf, np.asarray(logs, float))
+    total = logsumexp(finite.tolist())
+    return np.exp(finite - total) if np.isfinite(total) else np.zeros(len(finite))
+
+
+def weight_errors(logs: Sequence[float], errors: Sequence[float]) -> tuple[list[float], float]:
+    """Standard errors of the weights, and of the logarithm of the sum, for errors of log-evidences.
+
+    Twins were fitted once and err together: they have the same evidence, to the last bit.
+    """
+    pairs = np.stack([np.asarray(logs, float), np.asarray(errors, float)], axis=1)
+    usable = np.isfinite(pairs[:, 0])
+    spread = np.zeros(len(pairs))
+    if not np.any(usable):
+        return spread.tolist(), float("nan")
+    unique, place = np.unique(pairs[usable], axis=0, return_inverse=True)
+    scale = np.where(np.isfinite(unique[:, 1]), np.minimum(unique[:, 1], _UNKNOWN), _UNKNOWN)
+    noise = np.random.default_rng(0).standard_normal((_SIMULATIONS, len(unique)))
+    simulated = (unique[:, 0] + scale * noise)[:, place.ravel()]
+    top = simulated.max(axis=1, keepdims=True)
+    shares = np.exp(simulated - top)
+    totals = shares.sum(axis=1, keepdims=True)
+    spread[usable] = (shares / totals).std(axis=0)
+    return spread.tolist(), float((np.log(totals) + top).std())

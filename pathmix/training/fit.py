@@ -17,6 +17,8 @@ import optax
 from pathmix.engine.batching import in_batches
 from pathmix.engine.executables import Executables
 from pathmix.engine.requests import Asking, Request
+from pathmix.evidence.evidence import UNKNOWN, Evidence
+from pathmix.evidence.importance import Importance, importance
 from pathmix.guides.base import Guide, Params
 from pathmix.posterior.fitted import GradientKind
 from pathmix.program.seeds import Seed
@@ -93,6 +95,8 @@ class PathFit:
         self.unusable = 0
         self.evaluations = 0
         self.estimate: ElboEstimate | None = None
+        self.importance: Importance | None = None  # from the draws of that estimate
+        self.evidence: Evidence = UNKNOWN
         self.rise: Rise | None = None
         self._estimated_after: int | None = None  # steps
         self.inert_reach = False  # masked elements that were left out change the density after all
@@ -123,6 +127,11 @@ class PathFit:
     @property
     def trainable(self) -> bool:
         return self.target.dim > 0 and self.failure is None and self.flaw is None
+
+    @property
+    def searchable(self) -> bool:
+        """Whether there is more to find out about its evidence."""
+        return self.trainable and self.start is not None and np.isfinite(self.elbo)
 
     @property
     def flaw(self) -> Flaw | None:
@@ -305,6 +314,7 @@ class PathFit:
             if np.sum(inside & ~np.isneginf(log_ratios)) >= _ENOUGH_ACCEPTED * wanted:
                 break
         self.estimate = estimated(log_ratios, inside)
+        self.importance = importance(np.where(inside, log_ratios, -np.inf))
 
     def weigh(self) -> Asking[None]:
         """The final ELBO, and how much of it the last quarter of training brought."""

@@ -30,18 +30,23 @@ def training_notes(fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, int
             f"{_paths(untrained)} with weight could not be trained, or the budget left no iteration; the "
             "guides are near the prior. The path's message says more."
         )
-    if reached := sorted({name for fit in fits if fit.inert_reach for name in fit.target.inert}):
-        notes.append(
-            f"Masked elements of {', '.join(map(repr, reached))} change the density where the guide is, but "
-            "not at prior draws, so they were not fitted: do not rely on the paths that have them. Give "
-            "these elements a site of their own, without a mask."
-        )
     if blind := sum(bool(fit.watch.jumping) and fit.gradient.estimator == "reparam" for fit in fits):
         notes.append(
             f"The density of {_paths(blind)} jumps where the guide is, which reparameterised gradients do "
             "not see. Use gradient='score'."
         )
     return notes
+
+
+def training_flaws(fits: Sequence[PathFit]) -> list[str]:
+    """Why weights cannot be right, whatever their errors."""
+    if reached := sorted({name for fit in fits if fit.inert_reach for name in fit.target.inert}):
+        return [
+            f"Masked elements of {', '.join(map(repr, reached))} change the density where the guide is, but "
+            "not at prior draws, so they were not fitted: do not rely on the paths that have them. Give "
+            "these elements a site of their own, without a mask."
+        ]
+    return []
 
 
 def _still_rising(fits: Sequence[PathFit]) -> int:

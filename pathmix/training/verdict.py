@@ -1,9 +1,18 @@
 """What became of a path, in a word and a sentence."""
 
+from pathmix.evidence.evidence import Doubt
 from pathmix.posterior.status import Status
 from pathmix.training.fit import PathFit
 
 _NOTABLE_RISE = 0.5  # nats
+_DOUBTS: dict[Doubt, str] = {
+    "khat": "Its importance weights have too heavy tails, or too few draws count: its evidence is rough.",
+    "alone": "Nothing else confirms its evidence.",
+    "disagreement": "Two estimates of its evidence disagree beyond their errors: modes may be missing.",
+    "spread": "Populations of particles ended far apart: its evidence is rough.",
+    "failed": "The search for its evidence failed, so it is that of the guide.",
+    "none": "It has no evidence.",
+}
 _LONG = 1_000  # steps, from which on a rise by less is nothing
 
 
@@ -44,12 +53,18 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     skipped = f" {fit.unusable} steps had no usable gradient." if fit.unusable else ""
     scored = f" {_on_jumps(fit)}" if fit.watch.jumping else ""
     rising = f" {_on_rise(fit)}" if rise_left(fit) > 0 else ""
+    trained = f"Trained for {fit.steps} steps."
     if fit.dropped:
-        return Status.DROPPED, (
-            f"Set aside by the allocation after {fit.steps} steps; it keeps its guide and its weight."
-            f"{skipped}{scored}{rising}"
-        )
-    return Status.OK, f"Trained for {fit.steps} steps.{skipped}{scored}{rising}"
+        trained = f"Set aside by the allocation after {fit.steps} steps; it keeps its guide and its weight."
+    told = f"{trained}{skipped}{scored}{rising}{_on_evidence(fit)}"
+    if fit.evidence.settled:
+        return Status.OK, told
+    return (Status.DROPPED if fit.dropped else Status.ROUGH), told
+
+
+def _on_evidence(fit: PathFit) -> str:
+    """Why the evidence is not to be relied on."""
+    return "".join(f" {_DOUBTS[doubt]}" for doubt in fit.evidence.doubts)
 
 
 def rise_left(fit: PathFit) -> float:

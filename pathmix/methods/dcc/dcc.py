@@ -17,6 +17,7 @@ from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
 from pathmix.errors import OptionError
+from pathmix.evidence.evidence import Doubt, Evidence
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.methods.combine import Judged, Outcome, combine, judge
@@ -163,10 +164,9 @@ def _outcome(contender: Contender[PathChains]) -> Outcome:
     chains = contender.work
     status, message = verdict(chains)
     return Outcome(
-        log_evidence=chains.log_evidence,
+        evidence=_evidence(chains),
         elbo=math.nan,
         elbo_error=math.nan,
-        effective_draws=chains.evidence.effective_draws,
         chain_acceptance=chains.acceptance,
         steps=chains.steps,
         evaluations=chains.evaluations,
@@ -174,6 +174,16 @@ def _outcome(contender: Contender[PathChains]) -> Outcome:
         message=message,
         component=chains.component,
     )
+
+
+def _evidence(chains: PathChains) -> Evidence:
+    """By importance sampling, or exact."""
+    seen, effective = chains.evidence, chains.evidence.effective_draws
+    if chains.target.dim == 0:
+        return Evidence(chains.log_evidence, 0.0, "exact", effective_draws=effective)
+    error = math.sqrt(max(1 / effective - 1 / seen.draws, 0.0)) if effective > 0 else math.nan
+    doubts: tuple[Doubt, ...] = ("khat",) if uncertain(chains) else ()
+    return Evidence(chains.log_evidence, error, "importance", effective_draws=effective, doubts=doubts)
 
 
 def _notes(judged: Sequence[Judged[PathChains]], *, interrupted: bool) -> list[str]:

@@ -1,0 +1,50 @@
+"""What is known of a path's evidence, and how much may be done for it."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+EvidenceMethod = Literal["exact", "importance", "smc", "elbo"]
+# Too heavy tails of importance weights; nobody to confirm it; estimates that contradict each other;
+# populations of particles that do; a search that ended with an error; nothing to estimate it from.
+Doubt = Literal["khat", "alone", "disagreement", "spread", "failed", "none"]
+
+
+class Particles(NamedTuple):
+    """Weighted vectors that stand for a path's posterior."""
+
+    vectors: np.ndarray
+    weights: np.ndarray  # sum to one
+
+
+@dataclass(frozen=True)
+class Efforts:
+    """How much may be done for the evidence of one path."""
+
+    draws: int = 100_000  # of importance sampling
+    smc: int = 1_000_000  # densities, for tempered SMC
+    symmetry: bool = True
+
+
+class Evidence(NamedTuple):
+    """The evidence of a path."""
+
+    log_evidence: float
+    error: float  # its standard error
+    method: EvidenceMethod
+    khat: float = math.nan
+    effective_draws: float = math.nan
+    doubts: tuple[Doubt, ...] = ()  # why it is not to be relied on
+    particles: Particles | None = None  # that take the place of the guide's draws
+
+    def doubted(self, doubt: Doubt) -> "Evidence":
+        return self._replace(doubts=(*self.doubts, doubt))
+
+    @property
+    def settled(self) -> bool:
+        return not self.doubts
+
+
+UNKNOWN = Evidence(-math.inf, math.nan, "elbo", doubts=("none",))

@@ -1,0 +1,69 @@
+"""Importance sampling: the evidence of a path from draws of a proposal, Pareto-smoothed."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from arviz_stats.base import array_stats
+
+GOOD_KHAT = 0.7
+_FEWEST = 25  # draws of positive weight, without which a tail says nothing
+_FLAT = 1e-9  # log-ratios that differ by less are all the same: the proposal is exact
+
+
+class Importance(NamedTuple):
+    log_evidence: float
+    error: float  # its standard error
+    khat: float  # the shape of the weights' tail; inf where too few draws have any weight
+    effective_draws: float
+    draws: int
+
+    @property
+    def good(self) -> bool:
+        """Whether the estimate, and its error, can be relied on."""
+        return self.khat < GOOD_KHAT and self.effective_draws >= 4 * _FEWEST
+
+
+def importance(log_ratios: np.ndarray) -> Importance:
+    """From log gamma - log q of all draws; -inf for those outside of the region, which count as zero.
+
+    The unsmoothed estimate is unbiased; smoothing replaces its largest weights by what a Pareto tail would
+    have in their place (Vehtari et al. 2024), and its shape tells whether the variance is finite.
+    """
+    count = len(log_ratios)
+    usable = np.isfinite(log_ratios)
+    if np.any(np.isnan(log_ratios) | np.isposinf(log_ratios)) or np.sum(usable) < _FEWEST:
+        return Importance(_log_mean(log_ratios), math.inf, math.inf, float(np.sum(usable) > 0), count)
+    smooth = np.full(count, -np.inf)
+    smooth[usable], khat = _smoothed(log_ratios[usable])
+    top = np.max(smooth)
+    weights = np.exp(smooth - top)
+    mean = float(np.mean(weights))
+    spread = float(np.mean((weights / mean - 1) ** 2))
+    return Importance(
+        log_evidence=float(top) + math.log(mean),
+        error=math.sqrt(spread / count),
+        khat=khat,
+        effective_draws=count / (1 + spread),
+        draws=count,
+    )
+
+
+def _smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
+    """In the scale that they came in."""
+    tail = math.ceil(3 * math.sqrt(len(log_ratios)))
+    order = np.argsort(log_ratios)
+    if log_ratios[order[-1]] - log_ratios[order[-tail:]][0] < _FLAT:
+        return log_ratios, 0.0
+    normalised, khat = array_stats.psislw(-log_ratios)
+    if not np.isfinite(khat):
+        return log_ratios, math.inf
+    # The smallest is not smoothed, so it tells what was divided by.
+    return normalised + (log_ratios[order[0]] - normalised[order[0]]), float(khat)
+
+
+def _log_mean(log_ratios: np.ndarray) -> float:
+    top = np.max(log_ratios, initial=-np.inf)
+    if not np.isfinite(top):
+        return math.nan if np.isnan(top) or top > 0 else -math.inf
+    return float(top + np.log(np.mean(np.exp(log_ratios - top))))

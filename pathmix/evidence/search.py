@@ -1,0 +1,262 @@
+"""Proposals for the importance sampling of one path, from the guide on, from the prior on, and by SMC.
+
+Where members of a path are exchangeable, proposals live where these are in order, and count for all orders.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pathmix.engine.requests import Asking, Request, asked
+from pathmix.evidence.evidence import Efforts, Particles
+from pathmix.evidence.importance import Importance, importance
+from pathmix.evidence.mixture import Mixture
+from pathmix.evidence.proposal import Proposal
+from pathmix.evidence.symmetry import (
+    Group,
+    exchangeable,
+    make_constrain,
+    make_ordered,
+    make_shuffled,
+    ordered_by,
+)
+from pathmix.evidence.tempered import Arrived, Population, evaluations, make_tempered
+from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteRows
+from pathmix.training.fit import PathFit
+
+BLOCK = 2_000  # draws that are made at once
+_PARTS = (1, 4, 8, 16)  # of a proposal: more where fewer do not do
+_ROUNDS = 4  # of fitting a proposal with so many parts to its own weighted draws
+_ENOUGH = 0.5  # of the effective draws that a normal posterior would leave
+PARTICLES = 8_192  # that stand for a path's posterior
+_IN_POPULATION = 256
+_POPULATIONS = 8
+
+
+class Weighted(NamedTuple):
+    """Draws of a proposal, with log gamma - log q."""
+
+    vectors: np.ndarray
+    log_ratios: np.ndarray
+
+
+class Opinion(NamedTuple):
+    """A proposal, and what importance sampling with it found."""
+
+    proposal: Mixture
+    found: Importance
+
+
+class Tempered(NamedTuple):
+    """What populations of particles found together."""
+
+    log_evidence: float
+    error: float
+    spread: float  # between populations
+    particles: Particles
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """One path, and where its evidence is looked for."""
+
+    fit: PathFit
+    groups: tuple[Group, ...]  # of exchangeable members, of which the guide has chosen an order
+    seed: Seed
+    until: int  # evaluations of the path, beyond which no proposal is fitted
+
+    @property
+    def log_orders(self) -> float:
+        return sum(group.log_order for group in self.groups)
+
+    def from_guide(self) -> Asking[Weighted]:
+        """Draws of the guide, with members in order."""
+        vectors = yield from self.fit.calls.sampled(self.fit.params, self.seed.child(0), BLOCK)
+        seen = yield from self.fit.densities(vectors)
+        ratios = _where_inside(seen.log_joint + seen.log_det - seen.log_q, seen.inside)
+        if self.groups:
+            vectors, _ = yield from self._ordered(vectors)
+        return Weighted(vectors, ratios)
+
+    def from_prior(self) -> Asking[Weighted]:
+        """Draws around the prior."""
+        wide = self._around_prior()
+        vectors = wide.draw(self.seed.child(1).generator(), BLOCK)
+        if self.groups:
+            vectors, _ = yield from self._ordered(vectors)
+        seen = yield from self.fit.densities(vectors)
+        return Weighted(
+            vectors, _where_inside(seen.log_joint + seen.log_det, seen.inside) - wide.log_prob(vectors)
+        )
+
+    def drawn(self, proposal: Mixture, seed: Seed) -> Asking[Weighted]:
+        """Draws of a proposal; those that are out of order count as zero, the others for all orders."""
+        vectors = proposal.draw(seed.generator(), BLOCK)
+        seen = yield from self.fit.densities(vectors)
+        counted = seen.inside
+        if self.groups:
+            _, in_order = yield from self._ordered(vectors)
+            counted = counted & in_order
+        ratios = _where_inside(seen.log_joint + seen.log_det, counted) - proposal.log_prob(vectors)
+        return Weighted(vectors, ratios + self.log_orders)
+
+    def fitted(self, first: Weighted, seed: Seed, parts: tuple[int, ...] = _PARTS) -> Asking[Opinion | None]:
+        """A proposal fitted to its own weighted draws, again and again, with more parts while that helps."""
+        best: Opinion | None = None
+        drawn = first
+        dim = self.fit.target.dim
+        for number, count in enumerate(part for part in parts for _ in range(_ROUNDS)):
+            usable = np.isfinite(drawn.log_ratios)
+            if usable.sum() < 4 or self.fit.evaluations + BLOCK > self.until:
+                break
+            wanted = min(max(100.0, 5.0 * dim, 20.0 * count), usable.sum() / 2)
+            weights = tempered_weights(drawn.log_ratios[usable], wanted)
+            own = seed.child(number)
+            proposal = Mixture.of(drawn.vectors[usable], weights, count, own.child(0).generator())
+            drawn = yield from self.drawn(proposal, own.child(1))
+            found = importance(drawn.log_ratios)
+            if best is None or found.effective_draws > best.found.effective_draws:
+                best = Opinion(proposal, found)
+            if found.good and found.effective_draws > _ENOUGH * BLOCK / (1 + 0.035 * dim):
+                break
+        return best
+
+    def more(self, opinion: Opinion, seed: Seed, blocks: int) -> Asking[Weighted]:
+        """More draws of a proposal."""
+        found = []
+        for number in range(blocks):
+            found.append((yield from self.drawn(opinion.proposal, seed.child(number))))
+        return Weighted(*map(np.concatenate, zip(*found, strict=True)))
+
+    def particles(self, drawn: Weighted, seed: Seed) -> Asking[Particles]:
+        """Some of the draws, as often as their weights say, with exchangeable members in any order."""
+        generator = seed.generator()
+        weights = np.exp(drawn.log_ratios - np.max(drawn.log_ratios))
+        rows = generator.choice(len(weights), size=PARTICLES, p=weights / weights.sum())
+        vectors = drawn.vectors[rows]
+        if self.groups:
+            sizes = [len(group.members) for group in self.groups]
+            lots = [generator.random((PARTICLES, size)) for size in sizes]
+            target = self.fit.target
+            key = ("shuffled", target.structure, self.groups, vectors.shape)
+            build = partial(make_shuffled, target, self.groups)
+            (vectors,) = yield from asked([Request(key, build, target.arguments, (vectors, lots))])
+        return Particles(vectors, np.full(PARTICLES, 1 / PARTICLES))
+
+    def tempered(self, temperatures: int) -> Asking[Tempered | None]:
+        """Tempered SMC from around the prior, where all orders of members are alike."""
+        start, seed = self._around_prior(), self.seed.child(2)
+        wanted = _POPULATIONS * _IN_POPULATION
+        inside, tried = [np.zeros((0, self.fit.target.dim))], 0
+        for attempt in range(self.fit.options.rejection_tries):
+            vectors = start.draw(seed.child(0, attempt).generator(), wanted)
+            seen = yield from self.fit.densities(vectors)
+            usable = np.isfinite(_where_inside(seen.log_joint + seen.log_det, seen.inside))
+            inside.append(vectors[usable])
+            tried += wanted
+            if sum(map(len, inside)) >= wanted:
+                break
+        rows = np.concatenate(inside)
+        if len(rows) < wanted:
+            return None
+        arrived = yield from self._populations(start, rows[:wanted], seed.child(1), temperatures)
+        if any(float(one.temperature) < 1 for one in arrived):
+            return None
+        log_share = math.log(len(rows) / tried)
+        return _together(arrived, log_share)
+
+    def _populations(
+        self, start: Proposal, rows: np.ndarray, seed: Seed, temperatures: int
+    ) -> Asking[list[Arrived]]:
+        fit, words = self.fit, seed.words(_POPULATIONS)
+        particles = rows.reshape(_POPULATIONS, _IN_POPULATION, -1)
+        requests = [
+            Request(
+                ("tempered", fit.target.structure, _IN_POPULATION),
+                partial(make_tempered, fit.target, _IN_POPULATION),
+                fit.target.arguments,
+                Population(_two_words(words[number]), particles[number], start, temperatures),
+                footprint=_IN_POPULATION * fit.target.graphs.density.footprint,
+                level=0,
+            )
+            for number in range(_POPULATIONS)
+        ]
+        arrived = yield from asked(requests)
+        fit.evaluations += sum(evaluations(_IN_POPULATION, int(one.temperatures)) for one in arrived)
+        return arrived
+
+    def _around_prior(self) -> Proposal:
+        return Proposal.of(_usable(self.fit.vectors))
+
+    def _ordered(self, vectors: np.ndarray) -> Asking[tuple[np.ndarray, np.ndarray]]:
+        target = self.fit.target
+        key = ("ordered", target.structure, self.groups, vectors.shape)
+        build = partial(make_ordered, target, self.groups)
+        (answer,) = yield from asked([Request(key, build, target.arguments, vectors)])
+        return answer
+
+
+def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking[Search]:
+    """A search, which knows the exchangeable members of the path; `draws` are of its prior."""
+    groups: tuple[Group, ...] = ()
+    until = fit.evaluations + efforts.draws
+    if efforts.symmetry and fit.target.dim > 1:
+        groups = yield from exchangeable(fit, draws)
+    if groups:
+        vectors = yield from fit.calls.sampled(fit.params, seed.child(3), BLOCK)
+        key = ("constrain", fit.target.structure, vectors.shape)
+        build = partial(make_constrain, fit.target)
+        (values,) = yield from asked([Request(key, build, fit.target.arguments, vectors)])
+        groups = ordered_by(groups, values)
+    return Search(fit, groups, seed, until)
+
+
+def tempered_weights(log_ratios: np.ndarray, wanted: float) -> np.ndarray:
+    """Weights to the highest power, up to one, that leaves so many effective draws."""
+    shifted = log_ratios - np.max(log_ratios)
+    low, high = 0.0, 1.0
+    if _effective(np.exp(shifted)) >= wanted:
+        return np.exp(shifted)
+    for _ in range(40):
+        middle = (low + high) / 2
+        enough = _effective(np.exp(middle * shifted)) >= wanted
+        low, high = (middle, high) if enough else (low, middle)
+    return np.exp(low * shifted)
+
+
+def _effective(weights: np.ndarray) -> float:
+    return float(weights.sum() ** 2 / np.sum(weights**2))
+
+
+def _together(arrived: list[Arrived], log_share: float) -> Tempered:
+    """The mean over populations, which is unbiased, with the error that their differences tell."""
+    logs = np.array([float(one.log_ratio) for one in arrived]) + log_share
+    top = logs.max()
+    ratios = np.exp(logs - top)
+    shares = ratios / ratios.sum()
+    return Tempered(
+        log_evidence=float(top + np.log(ratios.mean())),
+        error=float(ratios.std(ddof=1) / ratios.mean() / math.sqrt(len(ratios))),
+        spread=float(logs.std(ddof=1)),
+        particles=Particles(
+            np.concatenate([one.particles for one in arrived]),
+            np.concatenate([s * one.weights for s, one in zip(shares, arrived, strict=True)]),
+        ),
+    )
+
+
+def _where_inside(log_density: Any, counted: Any) -> np.ndarray:
+    """Draws outside count as zero; so does a density that is NaN, of which the path's status tells."""
+    return np.where(counted & ~np.isnan(log_density), log_density, -np.inf)
+
+
+def _usable(vectors: np.ndarray) -> np.ndarray:
+    return vectors[np.all(np.isfinite(vectors), axis=1)]
+
+
+def _two_words(word: np.unsignedinteger) -> np.ndarray:
+    return np.array([int(word) >> 32, int(word) & 0xFFFFFFFF], np.uint32)

@@ -1,0 +1,235 @@
+"""Exchangeable sites: groups of sites, or of blocks of sites, whose permutation changes no density.
+
+Weight, mean and scale of one cluster are a block; K blocks have K! places in the posterior, of which a guide
+holds one. Found without annotations: families of sites that look alike are swapped at prior draws, and the
+density says whether it has noticed.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pathmix.engine.requests import Asking, MemberFunction
+from pathmix.program.values import SiteRows
+from pathmix.target.target import Arguments, Target
+from pathmix.training.fit import PathFit
+
+_ROWS = 8  # prior draws at which a swap is tried
+_MOST_TOGETHER = 5  # families of one size, all of whose subsets are tried
+_SEPARATED = 1.0  # standard deviations between members of a group, beyond which a guide has chosen an order
+
+
+@dataclass(frozen=True)
+class Family:
+    """Members that look alike: sites, or the elements of one site along an axis."""
+
+    sites: tuple[int, ...]  # their numbers among the free sites of the target
+    axis: int | None = None  # of the one site
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Members whose permutation, in all families at once, changes nothing."""
+
+    families: tuple[Family, ...]
+    members: tuple[int, ...]
+    key: tuple[int, int] = (0, 0)  # the family, and the element of a member, by which members are ordered
+
+    @property
+    def log_order(self) -> float:
+        """The logarithm of the number of permutations."""
+        return math.lgamma(len(self.members) + 1)
+
+
+def exchangeable(fit: PathFit, draws: SiteRows) -> Asking[tuple[Group, ...]]:
+    """The groups of a path."""
+    target = fit.target
+    families = _families(target)
+    if not families or not all(target.coordinates.kept):
+        return ()
+    columns, density = yield from _tried(fit, draws)
+    if len(density) < 2:
+        return ()
+    candidates = [
+        (together, member) for together in _alike(families) for member in range(together[0].size - 1)
+    ]
+    swapped = [_swapped(columns, together, member, member + 1) for together, member in candidates]
+    stacked = [np.concatenate(column) for column in zip(*swapped, strict=True)]
+    seen = yield from fit.densities(_vectors(fit, stacked))
+    after = np.where(seen.inside, seen.log_joint, np.nan).reshape(len(candidates), -1)
+    tolerance = 1e-8 if after.dtype == np.float64 else 1e-4
+    same = np.all(np.abs(after - density) <= tolerance * (1 + np.abs(density)), axis=1)
+    return tuple(_groups(candidates, same))
+
+
+def _families(target: Target) -> list[Family]:
+    """Axes of sites, and sites whose names differ in a number only."""
+    found = [
+        Family((number,), axis, length)
+        for number, site in enumerate(target.sites)
+        for axis, length in enumerate(site.shape)
+        if length > 1
+    ]
+    alike: dict[object, list[int]] = {}
+    position = {site.name: place for place, site in enumerate(target.slp.sites)}
+    for number, site in enumerate(target.sites):
+        alike.setdefault((re.sub(r"\d+", "#", site.name), site.shape, str(site.dtype)), []).append(number)
+    for numbers in alike.values():
+        if len(numbers) > 1:
+            ordered = sorted(numbers, key=lambda number: position[target.sites[number].name])
+            found.append(Family(tuple(ordered), None, len(ordered)))
+    return found
+
+
+def _alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
+    """Families of one size that may belong together, the fewest first."""
+    sizes: dict[int, list[Family]] = {}
+    for family in families:
+        sizes.setdefault(family.size, []).append(family)
+    for members in sizes.values():
+        few = len(members) <= _MOST_TOGETHER
+        counts = range(1, len(members) + 1) if few else (1, len(members))
+        for count in counts:
+            for chosen in combinations(members, count):
+                if len({site for family in chosen for site in family.sites}) == sum(
+                    len(family.sites) for family in chosen
+                ):
+                    yield chosen
+
+
+def _tried(fit: PathFit, draws: SiteRows) -> Asking[tuple[list[np.ndarray], np.ndarray]]:
+    """Prior draws with a density, and it."""
+    columns = [column[: 8 * _ROWS] for column in fit.target.columns(draws)]
+    seen = yield from fit.densities(_vectors(fit, columns))
+    usable = np.flatnonzero(seen.inside & np.isfinite(seen.log_joint))[:_ROWS]
+    return [column[usable] for column in columns], np.asarray(seen.log_joint[usable])
+
+
+def _vectors(fit: PathFit, columns: Sequence[np.ndarray]) -> np.ndarray:
+    return fit.unconstrained({site.name: rows for site, rows in zip(fit.target.sites, columns, strict=True)})
+
+
+def _swapped(columns: Sequence[np.ndarray], families: Sequence[Family], i: int, j: int) -> list[np.ndarray]:
+    """Rows with two members swapped in some families."""
+    new = list(columns)
+    for family in families:
+        if family.axis is None:
+            one, other = family.sites[i], family.sites[j]
+            new[one], new[other] = columns[other], columns[one]
+        else:
+            order = np.arange(family.size)
+            order[[i, j]] = j, i
+            (site,) = family.sites
+            new[site] = np.take(columns[site], order, axis=family.axis + 1)
+    return new
+
+
+def _groups(candidates: Sequence[tuple[tuple[Family, ...], int]], same: np.ndarray) -> Iterable[Group]:
+    """Runs of neighbours that can be swapped, in the fewest families; none is in two groups."""
+    swaps: dict[tuple[Family, ...], list[int]] = {}
+    for (together, member), is_same in zip(candidates, same, strict=True):
+        if is_same:
+            swaps.setdefault(together, []).append(member)
+    taken: set[int] = set()
+    for together, found in swaps.items():
+        sites = {site for family in together for site in family.sites}
+        if sites & taken:
+            continue
+        taken |= sites
+        run: list[int] = []
+        for member in [*found, -1]:
+            if run and member != run[-1] + 1:
+                yield Group(together, (*run, run[-1] + 1))
+                run = []
+            run.append(member)
+
+
+def ordered_by(groups: Sequence[Group], values: Sequence[np.ndarray]) -> tuple[Group, ...]:
+    """The groups of which draws of a guide have chosen an order, with the key that tells members apart best.
+
+    Where a guide has not, it holds all orders already.
+    """
+    chosen = []
+    for group in groups:
+        best, key = 0.0, (0, 0)
+        for place, family in enumerate(group.families):
+            members = np.stack([_member(values, family, m, rows=True) for m in group.members])
+            flat = members.reshape(*members.shape[:2], -1)
+            mean, variance = flat.mean(axis=1), flat.var(axis=1)
+            apart = np.abs(mean[:, None] - mean[None]) / np.sqrt(
+                np.maximum((variance[:, None] + variance[None]) / 2, 1e-300)
+            )
+            for element in range(flat.shape[2]):
+                if apart[..., element].max() > best:
+                    best, key = float(apart[..., element].max()), (place, element)
+        if best > _SEPARATED:
+            chosen.append(Group(group.families, group.members, key))
+    return tuple(chosen)
+
+
+def make_constrain(target: Target) -> MemberFunction:
+    """(., arguments, vectors) -> the values of the free sites."""
+
+    def values(_: Any, arguments: Arguments, vectors: jax.Array) -> list[jax.Array]:
+        return jax.vmap(lambda u: target.coordinates.constrain(u, arguments.map)[0])(vectors)
+
+    return values
+
+
+def make_ordered(target: Target, groups: Sequence[Group]) -> MemberFunction:
+    """(., arguments, vectors) -> the vectors with all members in order, and which of them were."""
+
+    def one(u: jax.Array, arguments: Arguments) -> tuple[jax.Array, jax.Array]:
+        values, _ = target.coordinates.constrain(u, arguments.map)
+        was = jnp.array(True)
+        for group in groups:
+            family, element = group.families[group.key[0]], group.key[1]
+            keys = jnp.stack([jnp.ravel(_member(values, family, m))[element] for m in group.members])
+            order = jnp.argsort(keys)
+            was &= jnp.all(order == jnp.arange(len(group.members)))
+            values = permuted(values, group, order)
+        return target.coordinates.unconstrain(values, arguments.map), was
+
+    return lambda _, arguments, vectors: jax.vmap(lambda u: one(u, arguments))(vectors)
+
+
+def make_shuffled(target: Target, groups: Sequence[Group]) -> MemberFunction:
+    """(., arguments, (vectors, lots)) -> the vectors with the members of each group in the order of lots."""
+
+    def one(arguments: Arguments, u: jax.Array, lots: Sequence[jax.Array]) -> jax.Array:
+        values, _ = target.coordinates.constrain(u, arguments.map)
+        for group, drawn in zip(groups, lots, strict=True):
+            values = permuted(values, group, jnp.argsort(drawn))
+        return target.coordinates.unconstrain(values, arguments.map)
+
+    return lambda _, arguments, given: jax.vmap(lambda u, lots: one(arguments, u, lots))(*given)
+
+
+def permuted(values: Sequence[jax.Array], group: Group, order: jax.Array) -> list[jax.Array]:
+    """Values with the members of a group in another order."""
+    new = list(values)
+    for family in group.families:
+        members = jnp.stack([_member(values, family, m) for m in group.members])[order]
+        for place, member in enumerate(group.members):
+            if family.axis is None:
+                new[family.sites[member]] = members[place]
+            else:
+                (site,) = family.sites
+                index = (slice(None),) * family.axis + (member,)
+                new[site] = new[site].at[index].set(members[place])
+    return new
+
+
+def _member(values: Sequence[Any], family: Family, member: int, *, rows: bool = False) -> Any:
+    if family.axis is None:
+        return values[family.sites[member]]
+    (site,) = family.sites
+    return values[site][(slice(None),) * (family.axis + rows) + (member,)]

@@ -1,0 +1,130 @@
+"""What can be relied on, in a few sentences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from pathmix.discovery.report import DiscoveryReport
+from pathmix.evidence.evidence import Doubt
+from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.status import Status
+
+_NOTABLE = 0.01  # a weight
+_BEYOND_DOUBT = 3.0  # errors
+_BETTER = 20.0  # times as likely as the best path may be what nobody has seen
+_REMEDIES: dict[Doubt, str] = {
+    "khat": "importance weights with too heavy tails (k-hat above 0.7, or few effective draws); a larger "
+    "budget, starts=12 or smc_evaluations=10_000_000 may mend it",
+    "alone": "an evidence that nothing else confirms; smc_evaluations=10_000_000 may",
+    "disagreement": "two estimates that disagree beyond their errors, so that modes may be missing; "
+    "starts=12 or a larger budget may mend it",
+    "spread": "populations of particles that ended far apart; smc_evaluations=10_000_000 may mend it",
+    "failed": "an evidence whose search ended with an error",
+    "none": "no evidence at all",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the weights are right within their errors, and what is known about it."""
+
+    ok: bool
+    resolved: tuple[str, ...]
+    open: tuple[str, ...]  # what is not, and what would change that
+
+    def __str__(self) -> str:
+        word = "The weights are right within their errors." if self.ok else "The weights are not settled."
+        return " ".join([word, *self.resolved, *self.open])
+
+
+def judged(
+    paths: Sequence[FittedPath],
+    errors: Sequence[float],
+    report: DiscoveryReport,
+    flaws: Sequence[str],
+    *,
+    interrupted: bool,
+    by_evidence: bool,
+) -> Verdict:
+    """`errors` are of the weights; `flaws` say why they cannot be right, whatever their errors."""
+    if not paths or all(path.weight == 0 for path in paths):
+        return Verdict(False, (), ("No path carries weight.",))
+    found = [*flaws, *_doubted(paths), *_unseen(paths, report)]
+    if interrupted:
+        found.insert(0, "The run was interrupted.")
+    if not by_evidence:
+        found.insert(0, "Weights are made of ELBOs, which are below the evidences by unknown amounts.")
+    broken = [path for path in paths if path.status in (Status.NAN, Status.FAILED)]
+    if broken:
+        found.append(f"{_paths(len(broken))} could not be computed ({broken[0].status}): {broken[0].label}.")
+    return Verdict(not found, tuple(_resolved(paths, errors)), tuple(found))
+
+
+def _resolved(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]:
+    """How many of the first paths are in an order beyond doubt."""
+    if len(paths) == 1 or paths[1].weight < 1e-4:
+        return [f"{paths[0].label} has all the weight."] if len(paths) > 1 else []
+    count = 0
+    for one, other in pairwise(paths):
+        apart = one.log_evidence - other.log_evidence
+        error = float(np.hypot(one.log_evidence_error, other.log_evidence_error))
+        if one.doubts or other.doubts or not apart > _BEYOND_DOUBT * error:
+            break
+        count += 1
+        if other.weight < _NOTABLE:
+            break
+    if count == 0:
+        return [f"Which of {paths[0].label} and {paths[1].label} comes first is not resolved."]
+    if count == 1:
+        return [f"{paths[0].label} comes first beyond doubt ({_share(paths[0].weight, errors[0])})."]
+    return [f"The order of the first {count + 1} paths is beyond doubt."]
+
+
+def _doubted(paths: Sequence[FittedPath]) -> list[str]:
+    """What is wrong with the evidences of paths that may carry weight."""
+    found: list[str] = []
+    doubted = [path for path in paths if path.doubts and path.weight > 0]
+    if sum(path.weight for path in doubted) < _NOTABLE:
+        return []
+    for doubt, words in _REMEDIES.items():
+        having = [path for path in doubted if doubt in path.doubts]
+        if sum(path.weight for path in having) >= _NOTABLE / 2:
+            first = having[0].label
+            found.append(f"{_paths(len(having))} of {len(paths)} ({first}, ...) have {words}.")
+    return found or [f"{_paths(len(doubted))} with small weights have evidences that are not settled."]
+
+
+def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:
+    """Whether paths that nobody has seen can matter."""
+    mass = min(report.unseen_bound + report.dropped_mass, 1.0)
+    if mass == 0:
+        return []
+    # The best marginal likelihood among the paths, relative to that of all together.
+    best = max((path.weight / path.prior_mass for path in paths if path.prior_mass > 0), default=1.0)
+    if mass * best * _BETTER < _NOTABLE:
+        return []
+    shown = f"{100 * mass:.2g}%"
+    share = mass * best / (1 + mass * best)
+    return [
+        f"{'' if report.unseen_is_exact else 'Up to '}{shown} of the prior mass is unseen, which has "
+        f"{100 * share:.2g}% of the weight if it is as likely as the best path seen, and may have more: more "
+        f"prior runs see more of it (discovery=pathmix.PriorDiscovery({10 * report.samples:_}))."
+    ]
+
+
+def _share(weight: float, error: float) -> str:
+    return f"weight {with_error(weight, error)}"
+
+
+def with_error(value: float, error: float, most: int = 4) -> str:
+    """As many digits as the error allows."""
+    if not np.isfinite(error) or not np.isfinite(value):
+        return f"{value:.{most}f}"
+    digits = most if error <= 0 else int(np.clip(1 - np.floor(np.log10(error)), 0, most))
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
+
+
+def _paths(count: int) -> str:
+    return f"{count} path" + ("s" if count > 1 else "")
