@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from arviz_stats.base import array_stats
+from arviz_stats.base.array import array_stats
 
 GOOD_KHAT = 0.7
 _FEWEST = 25  # draws of positive weight, without which a tail says nothing

@@ -40,7 +40,8 @@ def check_options(options: Any) -> None:
         check_positive_int("smc_evaluations", options.smc_evaluations)
     if not isinstance(options.symmetry, bool):
         raise OptionError(f"symmetry must be True or False, not {options.symmetry!r}.")
-    if not isinstance(options.starts, Starts):
+    check_choice("initial", options.initial, ("prior", "mean"))
+    if options.starts != "auto" and not isinstance(options.starts, Starts):
         check_positive_int("starts", options.starts)
     if isinstance(options.annealing, bool) or not isinstance(options.annealing, (int, float)):
         raise OptionError(f"annealing must be a number, not {options.annealing!r}.")
@@ -90,7 +91,7 @@ def check_guide(what: str, guide: Any) -> None:
 
 def _check_guide_option(guide: Any) -> None:
     if isinstance(guide, str):
-        check_choice("guide", guide, tuple(NAMED_GUIDES))
+        check_choice("guide", guide, ("auto", *NAMED_GUIDES))
     elif isinstance(guide, AutoGuide):
         raise OptionError(
             "NumPyro's autoguides belong to one whole model; pathmix makes a guide for every path. "

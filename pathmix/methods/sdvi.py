@@ -24,7 +24,7 @@ from pathmix.evidence.evidence import Efforts
 from pathmix.evidence.weigh import weigh
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
-from pathmix.guides import Guide, MeanField, StructuredGuide
+from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
 from pathmix.posterior.components import Component
@@ -41,13 +41,20 @@ from pathmix.target.twins import as_twin, problem
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.notes import training_flaws, training_notes
 from pathmix.training.phases import Schedule, Workshop, initialise, optimise
-from pathmix.training.starts import Starts
+from pathmix.training.starts import AUTO, Starts
 from pathmix.training.truncated import TruncatedGuide
 from pathmix.training.verdict import verdict
 
+_MOST_FULL = 32  # dimensions, up to which covariances are fitted
 _SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
 
-GuideOption = GuideName | Guide | StructuredGuide | Callable[[StraightLineProgram], Guide | StructuredGuide]
+GuideOption = (
+    Literal["auto"]
+    | GuideName
+    | Guide
+    | StructuredGuide
+    | Callable[[StraightLineProgram], Guide | StructuredGuide]
+)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,8 @@ class SDVI:
     their errors.
 
     Args:
-        guide: "meanfield", "fullrank", "lowrank", a Guide, or a callable that chooses one per path.
+        guide: "meanfield", "fullrank", "lowrank", a Guide, or a callable that chooses one per path. "auto" is
+            "fullrank" for paths of up to 32 dimensions, and "meanfield" for others.
         discovery: how paths are found.
         allocation: how iterations are shared between paths.
         optimizer: any optax optimiser.
@@ -72,7 +80,9 @@ class SDVI:
             large, less is done.
         symmetry: whether exchangeable sites are looked for, whose orders all count.
         starts: how many starts of a path compete in each phase of training; 1 is the paper's method. For
-            posteriors with several modes. A `Starts` says more.
+            posteriors with several modes. A `Starts` says more. "auto" has six, until they end at one place.
+        initial: where the first start is: a guide matched to the "prior" of the path, or one at its "mean" in
+            unconstrained space, with scale one.
         annealing: for this share of a start's first stretch of training, the likelihood is raised to a
             power that grows from 0.001 to 1.
         gradient: "auto" takes reparameterised gradients where they are valid, the score function for what
@@ -101,7 +111,7 @@ class SDVI:
     """
 
     model: Callable[..., Any]
-    guide: GuideOption = field(default="meanfield", kw_only=True)
+    guide: GuideOption = field(default="auto", kw_only=True)
     discovery: Discovery = field(default=PriorDiscovery(1_000), kw_only=True)
     allocation: Allocation = field(default=SuccessiveHalving(budget=100_000, keep=10), kw_only=True)
     optimizer: optax.GradientTransformation = field(default=optax.adam(0.01), kw_only=True)
@@ -111,7 +121,8 @@ class SDVI:
     evidence_draws: int = field(default=100_000, kw_only=True)
     smc_evaluations: int = field(default=1_000_000, kw_only=True)
     symmetry: bool = field(default=True, kw_only=True)
-    starts: int | Starts = field(default=1, kw_only=True)
+    starts: int | Starts | Literal["auto"] = field(default="auto", kw_only=True)
+    initial: Literal["prior", "mean"] = field(default="prior", kw_only=True)
     annealing: float = field(default=0.0, kw_only=True)
     gradient: Literal["auto", "reparam", "score", "truncated"] = field(default="auto", kw_only=True)
     boxes: bool = field(default=True, kw_only=True)
@@ -215,11 +226,18 @@ class SDVI:
             estimator = self.gradient
         adapts = self.gradient == "auto"
         options = TrainingOptions(
-            self.optimizer, self.particles, self.elbo_samples, self.annealing, adapt_gradient=adapts
+            self.optimizer,
+            self.particles,
+            self.elbo_samples,
+            self.annealing,
+            adapt_gradient=adapts,
+            at_mean=self.initial == "mean",
         )
         return PathFit(target, guide, estimator, options, executables, seed)
 
     def _guide_for(self, target: Target) -> Guide:
+        if self.guide == "auto":
+            return FullRank() if target.dim <= _MOST_FULL else MeanField()
         guide = NAMED_GUIDES[cast(GuideName, self.guide)] if isinstance(self.guide, str) else self.guide
         if not isinstance(guide, (Guide, StructuredGuide)):
             guide = guide(target.slp)
@@ -268,7 +286,9 @@ def _component(contender: Contender[PathFit], executables: Executables) -> Compo
     )
 
 
-def _as_starts(starts: int | Starts) -> Starts | None:
+def _as_starts(starts: int | Starts | Literal["auto"]) -> Starts | None:
+    if starts == "auto":
+        return AUTO
     if isinstance(starts, int):
         return Starts(starts) if starts > 1 else None
     return starts

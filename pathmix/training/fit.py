@@ -19,7 +19,7 @@ from pathmix.engine.executables import Executables
 from pathmix.engine.requests import Asking, Request
 from pathmix.evidence.evidence import UNKNOWN, Evidence
 from pathmix.evidence.importance import Importance, importance
-from pathmix.guides.base import Guide, Params
+from pathmix.guides.base import Guide, Params, moments
 from pathmix.posterior.fitted import GradientKind
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw
@@ -55,6 +55,7 @@ class TrainingOptions:
     annealing: float = 0.0  # share of a start's first stretch with a tempered likelihood
     adapt_gradient: bool = True  # to jumps of the density
     rejection_tries: int = 20
+    at_mean: bool = False  # the first start is at the prior's mean with scale one, not matched to the prior
 
 
 class Turn(NamedTuple):
@@ -101,6 +102,7 @@ class PathFit:
         self._estimated_after: int | None = None  # steps
         self.inert_reach = False  # masked elements that were left out change the density after all
         self.dropped = False
+        self.starts_agreed = False  # all of a race, on where the posterior is
         self.failure: Exception | None = None
 
     @property
@@ -161,7 +163,7 @@ class PathFit:
         Gives the smallest finite log gamma among the first draws, prior runs of this path (for d_min).
         """
         self.vectors = self.unconstrained(draws)
-        self.start = self.start_from(self.vectors)
+        self.start = self._first_start(self.vectors)
         if self.flaw is not None or self.target.dim == 0:
             return math.inf
         if self.watch.switches:
@@ -172,7 +174,7 @@ class PathFit:
         inside = found.inside
         if np.any(inside) and not np.all(inside):
             # Supports of observed sites are not conditions of discovery, so prior draws may lie outside.
-            self.start = self.start_from(self.vectors[inside])
+            self.start = self._first_start(self.vectors[inside])
         if self.gradient.estimator == "reparam":
             yield from self.watch.look(self.calls, self.vectors, getattr(found, "marks", None))
             if self.options.adapt_gradient:
@@ -200,6 +202,14 @@ class PathFit:
         """For jumps that the guide has come to, maybe far from all prior draws."""
         if self.gradient.estimator == "reparam" and self.watch.switches:
             yield from self.watch.look_at_guide(self.calls, params, self.elbo_seed.child(0))
+
+    def _first_start(self, vectors: np.ndarray) -> Start:
+        if not self.options.at_mean:
+            return self.start_from(vectors)
+        # Vectors of which each coordinate has mean zero and scale one, apart from all others.
+        dim = self.target.dim
+        unit = np.sqrt(dim) * np.concatenate([np.eye(dim), -np.eye(dim)])
+        return self.start_from(moments(vectors)[0] + np.tile(unit, (2, 1)))
 
     def start_from(self, vectors: np.ndarray) -> Start:
         """A guide matched to some vectors."""

@@ -103,7 +103,7 @@ def optimise(
         def told(turn: Turn) -> None:
             progress.advance(turn.steps, one.label, turn.elbo)
 
-        if starts is None:
+        if starts is None or not starts.wanted(iterations, agreed=one.work.starts_agreed):
             yield from one.work.train(iterations, log_c, told)
         else:
             lent = donors.of(one.work, starts.third) if donors is not None else []

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pathmix.engine.requests import Asking, together
+from pathmix.guides.base import Params, moments
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows, SiteValues
 from pathmix.training.fit import PathFit, Told
@@ -15,6 +16,8 @@ _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's 
 # A guide starts so many times as wide as the prior. Wider ones see farther, narrower ones keep what is
 # special about their place, so those around the prior take turns.
 _NARROW, _WIDER = 0.1, 0.3
+_SAME_PLACE = 0.2  # of the prior's standard deviation
+_SAME_LEVEL = 1.0  # nats
 
 
 def race(
@@ -41,9 +44,20 @@ def race(
                 [fit.advance(entrant, steps, log_c, told, looking=False) for entrant in entrants]
             )
         finally:  # the best so far stays, even if the race is broken off
-            fit.start = max(entrants, key=lambda entrant: entrant.level(max(steps // 2, 1)))
+            levels = [entrant.level(max(steps // 2, 1)) for entrant in entrants]
+            fit.start = entrants[int(np.argmax(levels))]
+        fit.starts_agreed = _agreed(fit, [entrant.state.params for entrant in entrants], levels)
         iterations -= steps * len(entrants)
     yield from fit.train(iterations, log_c, told)
+
+
+def _agreed(fit: PathFit, params: Sequence[Params], levels: Sequence[float]) -> bool:
+    """Whether all starts have ended at the same place, as good as each other."""
+    assert fit.start is not None
+    _, scale = moments(fit.vectors)
+    centres = np.stack([fit.centre(one) for one in params])
+    apart = np.abs(centres - fit.centre(fit.params)) / scale
+    return bool(np.max(apart) < _SAME_PLACE and max(levels) - min(levels) < _SAME_LEVEL)
 
 
 def _new_starts(

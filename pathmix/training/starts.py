@@ -9,6 +9,7 @@ from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.errors import OptionError
 
 _MIN_CANDIDATES = 256
+_FEWEST_FOR_AUTO = 280  # iterations: twenty for each of seven starts, in half of them
 _LAST_RATE = 0.1  # of the learning rate, at the end of a stretch of training
 _FIRST_POWER = 1e-3  # of the likelihood, while annealing
 
@@ -25,7 +26,8 @@ class Starts:
     prior: from its mean to twice as far out as a draw. From the second round on, a third of the starts
     are the best guide so far with one site changed, and a third take over what other paths found for
     sites of the same name (unless `borrow` is false). `screening` is the number of candidates of each
-    kind per iteration; there are never fewer than 256.
+    kind per iteration; there are never fewer than 256. With `until_agreed`, a path whose starts all ended at
+    the same place gets no more of them.
 
     >>> Starts(6).candidates(iterations=2_000)
     500
@@ -35,6 +37,7 @@ class Starts:
     share: float = 0.5
     screening: float = 0.25
     borrow: bool = True
+    until_agreed: bool = False
 
     def __post_init__(self) -> None:
         check_positive_int("Starts(count=...)", self.count)
@@ -42,17 +45,25 @@ class Starts:
         check_positive_number("Starts(share=...)", self.share)
         if not self.share < 1:
             raise OptionError(f"Starts(share=...) must be between 0 and 1, not {self.share!r}.")
-        if not isinstance(self.borrow, bool):
-            raise OptionError(f"Starts(borrow=...) must be True or False, not {self.borrow!r}.")
+        for name, value in (("borrow", self.borrow), ("until_agreed", self.until_agreed)):
+            if not isinstance(value, bool):
+                raise OptionError(f"Starts({name}=...) must be True or False, not {value!r}.")
 
     @property
     def third(self) -> int:
         """How many starts of each informed kind there are at most; none with fewer than three in all."""
         return self.count // 3
 
+    def wanted(self, iterations: int, *, agreed: bool) -> bool:
+        """Whether a path has a race in a round of so many iterations."""
+        return not self.until_agreed or (not agreed and iterations >= _FEWEST_FOR_AUTO)
+
     def candidates(self, iterations: int) -> int:
         """How many points of each kind are tried as starts, in a phase of so many iterations."""
         return max(_MIN_CANDIDATES, self.count, int(self.screening * iterations))
+
+
+AUTO = Starts(6, until_agreed=True)
 
 
 @dataclass(eq=False)
