@@ -181,7 +181,6 @@ class Search:
                 fit.target.arguments,
                 Population(_two_words(words[number]), particles[number], start, temperatures),
                 footprint=_IN_POPULATION * fit.target.graphs.density.footprint,
-                level=0,
             )
             for number in range(_POPULATIONS)
         ]
