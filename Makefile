@@ -21,9 +21,10 @@ lint: .venv/installed
 test: lint
 	XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/pytest -n 2 --dist loadfile
 
-# Slow checks of what inference gives, against exact answers.
+# Slow checks of what inference gives, against exact answers; then every program of trust/, with defaults only.
 trust: .venv/installed
 	$(BIN)/pytest -n 2 --dist loadfile -m trust
+	$(BIN)/python -m trust
 
 # The quick part of the suite on the lowest and on the highest versions that pyproject.toml allows.
 QUICK := tests/doors tests/program tests/guides tests/allocation tests/test_docs.py tests/discovery/test_discovery.py \

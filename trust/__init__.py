@@ -1,0 +1,1 @@
+"""Programs with known answers, on which inference with default options is put to the test."""
