@@ -23,7 +23,7 @@ class Particles(NamedTuple):
 class Efforts:
     """How much may be done for the evidence of one path."""
 
-    draws: int = 100_000  # of importance sampling
+    draws: int = 200_000  # of importance sampling
     smc: int = 1_000_000  # densities, for tempered SMC
     symmetry: bool = True
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from arviz_stats.base.array import array_stats
 
-GOOD_KHAT = 0.7
+# Beyond the first, the variance of weights is not finite; up to the second, estimates converge all the same.
+SAFE_KHAT, GOOD_KHAT = 0.5, 0.7
 _FEWEST = 25  # draws of positive weight, without which a tail says nothing
 _FLAT = 1e-9  # log-ratios that differ by less are all the same: the proposal is exact
 
@@ -21,7 +22,9 @@ class Importance(NamedTuple):
     @property
     def good(self) -> bool:
         """Whether the estimate, and its error, can be relied on."""
-        return self.khat < GOOD_KHAT and self.effective_draws >= 4 * _FEWEST
+        if self.khat < SAFE_KHAT:
+            return self.effective_draws >= 8 * _FEWEST
+        return self.khat < GOOD_KHAT and self.effective_draws >= 40 * _FEWEST
 
 
 def importance(log_ratios: np.ndarray) -> Importance:

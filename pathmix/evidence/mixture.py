@@ -7,8 +7,10 @@ from scipy.cluster.vq import kmeans2
 
 from pathmix.evidence.proposal import Proposal
 
-_SWEEPS = 10
+_SWEEPS = 8
+_MOST_FITTED = 4_000  # draws
 _DEFENCE = 0.1  # share of one wide part over everything
+_GUARD = 0.1
 _WIDER = 1.3  # than the draws that a part was fitted to
 
 
@@ -27,6 +29,9 @@ class Mixture(NamedTuple):
         whole = Proposal.of(vectors, weights)
         if count == 1:
             return cls(np.ones(1), (whole,))
+        if len(vectors) > _MOST_FITTED:
+            rows = generator.choice(len(vectors), size=_MOST_FITTED, p=weights)
+            vectors, weights = vectors[rows], np.full(_MOST_FITTED, 1 / _MOST_FITTED)
         chosen = generator.choice(len(vectors), size=min(len(vectors), 2_000), p=weights)
         white = np.linalg.solve(whole.factor, (vectors - whole.loc).T).T
         centres, _ = kmeans2(white[chosen], count, minit="++", rng=generator, missing="warn")
@@ -46,6 +51,10 @@ class Mixture(NamedTuple):
             count = len(kept)
         wider = tuple(Proposal(part.loc, _WIDER * part.factor) for part in (*parts, whole))
         return cls(np.append((1 - _DEFENCE) * shares, _DEFENCE), wider)
+
+    def guarded(self, wide: Proposal) -> "Mixture":
+        """With a share of something wide: what lies far off is seen, if it can be met with by chance."""
+        return Mixture(np.append((1 - _GUARD) * self.shares, _GUARD), (*self.parts, wide))
 
     def draw(self, generator: np.random.Generator, count: int) -> np.ndarray:
         numbers = generator.multinomial(count, self.shares)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
+from scipy.linalg import solve_triangular as solve_lower
 from scipy.special import gammaln
 
 _FREEDOM = 7.0  # heavier tails than a normal's; a normal posterior costs it little
@@ -40,8 +41,9 @@ class Proposal(NamedTuple):
 
     def log_prob(self, vectors: np.ndarray) -> np.ndarray:
         """At rows of vectors, outside of compiled code."""
-        standard = np.linalg.solve(self.factor, (vectors - self.loc).T)
-        tails = np.log1p(np.sum(standard**2, axis=0) / _FREEDOM)
+        inverse = solve_lower(self.factor, np.eye(len(self.loc)), lower=True)
+        standard = (vectors - self.loc) @ inverse.T
+        tails = np.log1p(np.einsum("ij,ij->i", standard, standard) / _FREEDOM)
         return _constant(len(self.loc)) - np.sum(np.log(np.diag(self.factor))) - _power(len(self.loc)) * tails
 
 

@@ -4,8 +4,9 @@ Where members of a path are exchangeable, proposals live where these are in orde
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +30,10 @@ from pathmix.program.values import SiteRows
 from pathmix.training.fit import PathFit
 
 BLOCK = 2_000  # draws that are made at once
-_PARTS = (1, 4, 8, 16)  # of a proposal: more where fewer do not do
-_ROUNDS = 4  # of fitting a proposal with so many parts to its own weighted draws
+_DEEP = (16, 16, 32, 32, 64)  # parts of a proposal, round by round
+_DEEP_BLOCKS = 5
 _ENOUGH = 0.5  # of the effective draws that a normal posterior would leave
+_ENOUGH_DEEP = 0.1  # of all draws
 PARTICLES = 8_192  # that stand for a path's posterior
 _IN_POPULATION = 256
 _POPULATIONS = 8
@@ -49,6 +51,7 @@ class Opinion(NamedTuple):
 
     proposal: Mixture
     found: Importance
+    drawn: Weighted
 
 
 class Tempered(NamedTuple):
@@ -84,7 +87,7 @@ class Search:
 
     def from_prior(self) -> Asking[Weighted]:
         """Draws around the prior."""
-        wide = self._around_prior()
+        wide = self._around_prior
         vectors = wide.draw(self.seed.child(1).generator(), BLOCK)
         if self.groups:
             vectors, _ = yield from self._ordered(vectors)
@@ -104,32 +107,60 @@ class Search:
         ratios = _where_inside(seen.log_joint + seen.log_det, counted) - proposal.log_prob(vectors)
         return Weighted(vectors, ratios + self.log_orders)
 
-    def fitted(self, first: Weighted, seed: Seed, parts: tuple[int, ...] = _PARTS) -> Asking[Opinion | None]:
-        """A proposal fitted to its own weighted draws, again and again, with more parts while that helps."""
+    def fitted(self, first: Weighted, seed: Seed, parts: Sequence[int]) -> Asking[Opinion | None]:
+        """A proposal fitted to its own weighted draws, again and again, with so many parts each time."""
         best: Opinion | None = None
         drawn = first
-        dim = self.fit.target.dim
-        for number, count in enumerate(part for part in parts for _ in range(_ROUNDS)):
-            usable = np.isfinite(drawn.log_ratios)
-            if usable.sum() < 4 or self.fit.evaluations + BLOCK > self.until:
+        for number, count in enumerate(parts):
+            found = yield from self._refitted(drawn, count, seed.child(number), 1)
+            if found is None:
                 break
-            wanted = min(max(100.0, 5.0 * dim, 20.0 * count), usable.sum() / 2)
-            weights = tempered_weights(drawn.log_ratios[usable], wanted)
-            own = seed.child(number)
-            proposal = Mixture.of(drawn.vectors[usable], weights, count, own.child(0).generator())
-            drawn = yield from self.drawn(proposal, own.child(1))
-            found = importance(drawn.log_ratios)
-            if best is None or found.effective_draws > best.found.effective_draws:
-                best = Opinion(proposal, found)
-            if found.good and found.effective_draws > _ENOUGH * BLOCK / (1 + 0.035 * dim):
+            drawn = found.drawn
+            if best is None or found.found.effective_draws > best.found.effective_draws:
+                best = found
+            if self.is_plain(found):
                 break
         return best
 
-    def more(self, opinion: Opinion, seed: Seed, blocks: int) -> Asking[Weighted]:
-        """More draws of a proposal."""
+    def deepened(self, first: Weighted, seed: Seed) -> Asking[Opinion | None]:
+        """With many parts and draws, for posteriors that are bent or have several modes.
+
+        It ends when a round finds no more than the one before it.
+        """
+        drawn, found, before = first, None, None
+        for number, count in enumerate(_DEEP):
+            found, before = (yield from self._refitted(drawn, count, seed.child(number), _DEEP_BLOCKS)), found
+            if found is None:
+                return before
+            drawn = found.drawn
+            if before is not None and found.found.good and before.found.good:
+                share = found.found.effective_draws / found.found.draws
+                if share > _ENOUGH_DEEP and abs(found.found.log_evidence - before.found.log_evidence) < 0.1:
+                    break
+        return found
+
+    def _refitted(self, drawn: Weighted, count: int, seed: Seed, blocks: int) -> Asking[Opinion | None]:
+        usable = np.isfinite(drawn.log_ratios)
+        if usable.sum() < 4 or self.fit.evaluations + blocks * BLOCK > self.until:
+            return None
+        wanted = min(max(100.0, 5.0 * self.fit.target.dim, 20.0 * count), usable.sum() / 2)
+        weights = tempered_weights(drawn.log_ratios[usable], wanted)
+        fitted = Mixture.of(drawn.vectors[usable], weights, count, seed.child(0).generator())
+        proposal = fitted.guarded(self._around_prior)
+        fresh = yield from self.more(proposal, seed.child(1), blocks)
+        return Opinion(proposal, importance(fresh.log_ratios), fresh)
+
+    def is_plain(self, opinion: Opinion) -> bool:
+        """Whether the posterior looks like one blob: one t and the guard leave as many draws as of a normal."""
+        found = opinion.found
+        normal = found.draws / (1 + 0.035 * self.fit.target.dim)
+        return len(opinion.proposal.parts) == 2 and found.good and found.effective_draws > _ENOUGH * normal
+
+    def more(self, proposal: Mixture, seed: Seed, blocks: int) -> Asking[Weighted]:
+        """Blocks of draws of a proposal."""
         found = []
         for number in range(blocks):
-            found.append((yield from self.drawn(opinion.proposal, seed.child(number))))
+            found.append((yield from self.drawn(proposal, seed.child(number))))
         return Weighted(*map(np.concatenate, zip(*found, strict=True)))
 
     def particles(self, drawn: Weighted, seed: Seed) -> Asking[Particles]:
@@ -149,7 +180,7 @@ class Search:
 
     def tempered(self, temperatures: int) -> Asking[Tempered | None]:
         """Tempered SMC from around the prior, where all orders of members are alike."""
-        start, seed = self._around_prior(), self.seed.child(2)
+        start, seed = self._around_prior, self.seed.child(2)
         wanted = _POPULATIONS * _IN_POPULATION
         inside, tried = [np.zeros((0, self.fit.target.dim))], 0
         for attempt in range(self.fit.options.rejection_tries):
@@ -167,7 +198,7 @@ class Search:
         if any(float(one.temperature) < 1 for one in arrived):
             return None
         log_share = math.log(len(rows) / tried)
-        return _together(arrived, log_share)
+        return _averaged(arrived, log_share)
 
     def _populations(
         self, start: Proposal, rows: np.ndarray, seed: Seed, temperatures: int
@@ -188,6 +219,7 @@ class Search:
         fit.evaluations += sum(evaluations(_IN_POPULATION, int(one.temperatures)) for one in arrived)
         return arrived
 
+    @cached_property
     def _around_prior(self) -> Proposal:
         return Proposal.of(_usable(self.fit.vectors))
 
@@ -214,6 +246,15 @@ def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking
     return Search(fit, groups, seed, until)
 
 
+def together(parts: Sequence[Weighted]) -> Weighted:
+    """Draws of several proposals. Each part counts as it would alone: as if it told the whole evidence."""
+    sizes = [len(part.vectors) for part in parts]
+    return Weighted(
+        np.concatenate([part.vectors for part in parts]),
+        np.concatenate([part.log_ratios - math.log(size) for part, size in zip(parts, sizes, strict=True)]),
+    )
+
+
 def tempered_weights(log_ratios: np.ndarray, wanted: float) -> np.ndarray:
     """Weights to the highest power, up to one, that leaves so many effective draws."""
     shifted = log_ratios - np.max(log_ratios)
@@ -231,7 +272,7 @@ def _effective(weights: np.ndarray) -> float:
     return float(weights.sum() ** 2 / np.sum(weights**2))
 
 
-def _together(arrived: list[Arrived], log_share: float) -> Tempered:
+def _averaged(arrived: list[Arrived], log_share: float) -> Tempered:
     """The mean over populations, which is unbiased, with the error that their differences tell."""
     logs = np.array([float(one.log_ratio) for one in arrived]) + log_share
     top = logs.max()

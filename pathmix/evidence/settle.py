@@ -1,128 +1,136 @@
-"""The evidence of one path, settled: two opinions that agree, or a word on why there are none."""
+"""The evidence of one path, settled: opinions that agree, or a word on why they do not.
+
+Importance sampling is unbiased: one estimate is far above the evidence in one case of many, but far below it
+whenever the proposal has missed something. So of two that disagree the larger one is right, if any.
+"""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from pathmix.engine.requests import Asking
 from pathmix.evidence.evidence import Doubt, Efforts, Evidence
 from pathmix.evidence.importance import Importance, importance
-from pathmix.evidence.mixture import Mixture
-from pathmix.evidence.search import BLOCK, Opinion, Search, Tempered
+from pathmix.evidence.search import BLOCK, Opinion, Search, Tempered, Weighted, together
 from pathmix.evidence.tempered import evaluations
 
 _AGREED = 0.05  # nats that do not matter, beside four errors
-_SAFE_KHAT = 0.5  # beyond it, and up to 0.7, importance sampling needs a witness
+_MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm
 _SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
 _MOST_TEMPERATURES = 60
 _SPREAD = 1.0  # nats between populations of particles, beyond which their mean means little
+_FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts of proposals, round by round
 
 
 def quick(search: Search) -> Asking[Opinion | None]:
     """What importance sampling from the guide on finds, without further ado."""
     first = yield from search.from_guide()
-    return (yield from search.fitted(first, search.seed.child(10), parts=(1, 1)))
+    return (yield from search.fitted(first, search.seed.child(10), (1,) * 8))
 
 
 def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     """The evidence, to an error of about so much."""
-    from_guide = yield from search.from_guide()
-    opinions = [(yield from search.fitted(from_guide, search.seed.child(11)))]
+    guide = yield from search.from_guide()
+    inner = yield from search.fitted(guide, search.seed.child(11), _FROM_GUIDE)
     around = yield from search.from_prior()
-    opinions.append((yield from search.fitted(around, search.seed.child(12))))
-    found = [opinion for opinion in opinions if opinion is not None]
-    best = _best(found)
-    witness = None
-    if len(found) < 2 or best is None or not _agree(found) or not _is_plain(search, best):
-        temperatures = min(_MOST_TEMPERATURES, efforts.smc // evaluations(1, 1) // 2048)
-        witness = yield from search.tempered(temperatures) if temperatures > 0 else _nothing()
+    outer = yield from search.fitted(around, search.seed.child(12), _FROM_PRIOR)
+    opinions = [opinion for opinion in (inner, outer) if opinion is not None]
+    plain = [opinion for opinion in opinions if search.is_plain(opinion)]
+    best, witness = None, None
+    if len(opinions) == 2 and len(plain) > 0 and _agree(opinions):
+        best = min(plain, key=lambda one: one.found.error)
+    else:
+        starts = [opinion.drawn for opinion in opinions] or [guide, around]
+        best = yield from search.deepened(together(starts), search.seed.child(13))
+        opinions += [best] if best is not None else []
+        if not (_is_good(best) and _confirms(outer, best)):
+            # Where nothing that started at the prior came to the same place, particles may.
+            witness = yield from _particles(search, efforts)
         if witness is not None:
-            mixture = Mixture.of(
-                witness.particles.vectors,
-                np.maximum(witness.particles.weights, 1e-300),
-                8,
-                search.seed.child(13).generator(),
-            )
-            from_particles = yield from search.drawn(mixture, search.seed.child(14))
-            third = yield from search.fitted(from_particles, search.seed.child(15), parts=(8, 16))
-            found += [Opinion(mixture, importance(from_particles.log_ratios)), *([third] if third else [])]
-            best = _best(found)
+            found = Weighted(witness.particles.vectors, np.log(np.maximum(witness.particles.weights, 1e-300)))
+            best = yield from search.deepened(together([*starts, found]), search.seed.child(14))
+            opinions += [best] if best is not None else []
+    best = max(
+        (one for one in opinions if one.found.good), key=lambda one: _rank(one.found, opinions), default=best
+    )
     if best is None:
-        return _by_particles(witness, found)
+        return _by_particles(witness, opinions)
     blocks = math.ceil((best.found.error / error) ** 2 * best.found.draws / BLOCK)
     affordable = (search.until - search.fit.evaluations) // BLOCK
-    drawn = yield from search.more(best, search.seed.child(16), max(1, min(blocks, affordable)))
-    evidence = _judged(importance(drawn.log_ratios), witness, found)
+    drawn = yield from search.more(best.proposal, search.seed.child(15), max(1, min(blocks, affordable)))
+    confirmed = search.is_plain(best) or _confirms(outer, best)
+    evidence = _judged(importance(drawn.log_ratios), witness, opinions, confirmed=confirmed)
     # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
     short = evidence.log_evidence - search.fit.elbo > _SHORT or search.groups
     if evidence.particles is None and evidence.settled and short:
-        return evidence._replace(particles=(yield from search.particles(drawn, search.seed.child(17))))
+        return evidence._replace(particles=(yield from search.particles(drawn, search.seed.child(16))))
     return evidence
 
 
-def _nothing() -> Asking[None]:
-    yield from ()
-    return None
+def _rank(found: Importance, opinions: Sequence[Opinion]) -> tuple[bool, float]:
+    """First those that nobody contradicts, then those with the smallest error."""
+    return not any(_above(other.found, found) for other in opinions), -found.error
 
 
-def _best(opinions: list[Opinion]) -> Opinion | None:
-    """The one with the smallest error among those that nobody contradicts.
+def _is_good(opinion: Opinion | None) -> bool:
+    return opinion is not None and opinion.found.good
 
-    Estimates are unbiased, so one is far above the evidence in one case of many; far below it whenever the
-    proposal has missed something.
-    """
-    good = [opinion for opinion in opinions if opinion.found.good]
-    credible = [one for one in good if all(not _above(other.found, one.found) for other in good)]
-    return min(credible, key=lambda one: one.found.error, default=None)
+
+def _confirms(outer: Opinion | None, best: Opinion | None) -> bool:
+    """Whether a search that started at the prior found most of it, too."""
+    if outer is None or best is None or outer.found.effective_draws < 20:
+        return False
+    return outer.found.log_evidence > best.found.log_evidence - _MISSING
 
 
 def _above(one: Importance, other: Importance) -> bool:
     return one.log_evidence - other.log_evidence > _AGREED + 4 * math.hypot(one.error, other.error)
 
 
-def _agree(opinions: list[Opinion]) -> bool:
-    good = [one.found for one in opinions if one.found.good]
-    return len(good) == len(opinions) and not any(_above(a, b) for a in good for b in good)
+def _agree(opinions: Sequence[Opinion]) -> bool:
+    found = [one.found for one in opinions]
+    return all(one.good for one in found) and not any(_above(a, b) for a in found for b in found)
 
 
-def _is_plain(search: Search, opinion: Opinion) -> bool:
-    """Whether the posterior looks like one blob: a single t leaves as many draws as it would of a normal."""
-    found, dim = opinion.found, search.fit.target.dim
-    plain = found.effective_draws > 0.5 * found.draws / (1 + 0.035 * dim)
-    return len(opinion.proposal.parts) == 1 and plain and found.khat < _SAFE_KHAT
+def _particles(search: Search, efforts: Efforts) -> Asking[Tempered | None]:
+    temperatures = min(_MOST_TEMPERATURES, efforts.smc // evaluations(2_048, 1))
+    if temperatures < 2:
+        return None
+    return (yield from search.tempered(temperatures))
 
 
-def _judged(found: Importance, witness: Tempered | None, opinions: list[Opinion]) -> Evidence:
+def _judged(
+    found: Importance, witness: Tempered | None, opinions: Sequence[Opinion], *, confirmed: bool
+) -> Evidence:
     """Importance sampling, in the light of what else was found."""
     doubts: list[Doubt] = []
     if not found.good:
         doubts.append("khat")
-    reliable = witness is not None and witness.spread < _SPREAD
+    if any(_above(other.found, found) for other in opinions):
+        doubts.append("disagreement")
     if witness is not None:
         gap = witness.log_evidence - found.log_evidence
-        wide = _AGREED + 4 * math.hypot(found.error, witness.error)
-        if gap > wide:
-            if reliable:
-                return Evidence(
-                    witness.log_evidence,
-                    max(witness.error, gap / 2),
-                    "smc",
-                    found.khat,
-                    found.effective_draws,
-                    ("disagreement",),
-                    witness.particles,
-                )
-            doubts.append("disagreement")
-        elif gap < -wide and found.khat > _SAFE_KHAT:
-            doubts.append("disagreement")
-    elif len(opinions) < 2 or not _agree(opinions) or found.khat > _SAFE_KHAT:
+        wide = _AGREED + 3 * math.hypot(found.error, witness.error)
+        if gap > wide and witness.spread < _SPREAD:
+            return Evidence(
+                witness.log_evidence,
+                max(witness.error, gap / 2),
+                "smc",
+                found.khat,
+                found.effective_draws,
+                ("disagreement",),
+                witness.particles,
+            )
+        confirmed = confirmed or (witness.spread < _SPREAD and gap > -wide - _MISSING)
+    if not confirmed:
         doubts.append("alone")
     return Evidence(
         found.log_evidence, found.error, "importance", found.khat, found.effective_draws, tuple(doubts)
     )
 
 
-def _by_particles(witness: Tempered | None, opinions: list[Opinion]) -> Evidence:
+def _by_particles(witness: Tempered | None, opinions: Sequence[Opinion]) -> Evidence:
     """Where no importance sampling works."""
     top = max((one.found for one in opinions), key=lambda found: found.effective_draws, default=None)
     if witness is None:

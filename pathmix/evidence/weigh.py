@@ -19,6 +19,7 @@ from pathmix.training.phases import Workshop
 _log = logging.getLogger("pathmix")
 
 _NEGLIGIBLE = 2e-3  # a weight; beneath it nothing is settled
+_SMALL = 1e-2  # one up to which a posterior that looks like one blob needs no second opinion
 _CHUNK = 32  # paths that are looked at before it is asked whether more can matter
 _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
@@ -42,6 +43,7 @@ def weigh(
         return
     open_ones = [one for one in fittings if one.work.searchable]
     searches: dict[int, Search] = {}
+    plain: set[int] = set()
 
     def look(one: Fitting) -> Asking[None]:
         fit = one.work
@@ -50,6 +52,8 @@ def weigh(
         found = yield from quick(search)
         if found is not None and found.found.effective_draws > fit.evidence.effective_draws:
             fit.evidence = _of_importance(found.found)
+            if search.is_plain(found):
+                plain.add(id(fit))
 
     def finish(one: Fitting, error: float) -> Asking[None]:
         fit = one.work
@@ -68,7 +72,7 @@ def weigh(
         chunk, waiting = waiting[:_CHUNK], waiting[_CHUNK:]
         workshop.to_the_end(chunk, lambda one: _kept(one, look(one)))
         weight = dict(zip(map(id, fittings), shares(), strict=True))
-        if all(weight[id(one)] < _NEGLIGIBLE for one in chunk):
+        if sum(weight[id(one)] for one in chunk) < _NEGLIGIBLE:
             break
     done: set[int] = set()
     while True:
@@ -76,7 +80,9 @@ def weigh(
         rivals = [
             one
             for one in open_ones
-            if id(one) not in done and id(one.work) in searches and weight[id(one)] >= _NEGLIGIBLE
+            if id(one) not in done
+            and id(one.work) in searches
+            and weight[id(one)] >= (_SMALL if id(one.work) in plain else _NEGLIGIBLE)
         ]
         if not rivals:
             return

@@ -118,7 +118,7 @@ class SDVI:
     particles: int = field(default=10, kw_only=True)
     elbo_samples: int = field(default=1_000, kw_only=True)
     weights: Weighting = field(default="evidence", kw_only=True)
-    evidence_draws: int = field(default=100_000, kw_only=True)
+    evidence_draws: int = field(default=200_000, kw_only=True)
     smc_evaluations: int = field(default=1_000_000, kw_only=True)
     symmetry: bool = field(default=True, kw_only=True)
     starts: int | Starts | Literal["auto"] = field(default="auto", kw_only=True)
