@@ -5,6 +5,7 @@ so log q_k = log q - log w_k. With L_k = mean(log gamma - log q) + log w_k over 
 global ELBO sum_k w_k (L_k - log w_k) is the mean of log gamma - log q over all draws.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -98,6 +99,10 @@ def _fitted(
         path=known.slp.path,
         weight=weight,
         log_evidence=elbo,
+        log_evidence_error=error,
+        evidence_method="elbo",
+        doubts=(),
+        khat=math.nan,
         elbo=elbo,
         elbo_error=error,
         acceptance=1.0,

@@ -7,6 +7,7 @@ is a cell by itself.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,16 @@ class Cell:
 EVERYTHING = Cell((), 1.0, is_path=False)
 
 
+class Branch(NamedTuple):
+    """The way that a run took at a yes or no."""
+
+    taken: bool
+    settled: bool  # by discrete sites alone, whose values the cell has
+
+    def other(self) -> "Branch":
+        return self._replace(taken=not self.taken)
+
+
 def cell_of(slp: StraightLineProgram) -> Cell:
     """The cell that a path lies in."""
     settled = slp.settled or _settled(slp)
@@ -41,6 +52,17 @@ def cell_of(slp: StraightLineProgram) -> Cell:
     is_path = all(settled.decisions) and None not in settled.log_probabilities
     pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
     return Cell(pinned, float(np.exp(log_probability)), is_path=is_path)
+
+
+def branches_of(slp: StraightLineProgram, cell: Cell) -> tuple[Branch, ...] | None:
+    """The ways that a path took in its cell; None where something else than a yes or no was decided."""
+    if slp.path.pinned != cell.pinned or any(decision.kind != "bool" for decision in slp.path.decisions):
+        return None
+    settled = (slp.settled or _settled(slp)).decisions
+    return tuple(
+        Branch(bool(decision.value), is_settled)
+        for decision, is_settled in zip(slp.path.decisions, settled, strict=True)
+    )
 
 
 def _settled(slp: StraightLineProgram) -> Settled:

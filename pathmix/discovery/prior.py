@@ -7,7 +7,7 @@ import numpy as np
 
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
-from pathmix.discovery.cells import cell_of
+from pathmix.discovery.cells import branches_of, cell_of
 from pathmix.discovery.failures import Failures
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
@@ -169,8 +169,10 @@ class _Search:
     def _mass(self, samples: int) -> PriorMass:
         sightings = []
         for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
-            cell = cell_of(self.slps[path]) if path in self.slps else None
-            sightings.append(Sighting(cell, self.counts[path], self.first[path]))
+            slp = self.slps.get(path)
+            cell = None if slp is None else cell_of(slp)
+            branches = None if slp is None or cell is None else branches_of(slp, cell)
+            sightings.append(Sighting(cell, self.counts[path], self.first[path], branches))
         return prior_mass(sightings, samples, is_whole=not self.failures.count)
 
 

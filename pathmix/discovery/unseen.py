@@ -1,6 +1,7 @@
 """What is known of the prior mass of paths, seen and unseen.
 
-It is exact where no continuous value decides anything: what the seen paths lack to one. Elsewhere the runs
+It is exact where no continuous value decides anything: what the seen paths lack to one. So it is where all
+that continuous values decide is a yes or no, and both were seen every time. Elsewhere the runs
 must tell. The estimate is that of Good and Turing (Good 1953): as much as was seen once. The bound uses that
 the unseen mass only falls: with U of it left at the end, each run found a new path with probability U or
 more, so the number of paths first seen in a stretch of the runs is binomial or larger, and the upper limit of
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 import jax.numpy as jnp
 import numpy as np
 
-from pathmix.discovery.cells import EVERYTHING, Cell
+from pathmix.discovery.cells import EVERYTHING, Branch, Cell
 
 _RISK = 0.05
 _ROUNDINGS = 64  # of the sum of all probabilities, for each of them
@@ -28,6 +29,7 @@ class Sighting:
     cell: Cell | None
     count: int
     first: int
+    branches: tuple[Branch, ...] | None = None  # that it took in its cell; None if not all are a yes or no
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,13 @@ def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool) -> PriorM
 
 def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
     """Every run ended on one of the paths, so cells that were never seen have what the others lack."""
-    visits, once, fresh = Counter[Cell](), Counter[Cell](), 0
+    visits, once = Counter[Cell](), Counter[Cell]()
     for sighting, cell in seen:
         visits[cell] += sighting.count
         once[cell] += sighting.count == 1
-        fresh += not cell.is_path and sighting.first >= runs // 4
     rest = _rest(cell.probability for cell in visits)
-    divided = [cell for cell in visits if not cell.is_path]
+    divided = [cell for cell in visits if not cell.is_path and not _is_closed(seen, cell)]
+    fresh = sum(sighting.first >= runs // 4 for sighting, cell in seen if cell in divided)
     within = sum(cell.probability * once[cell] / visits[cell] for cell in divided)
     most = min(
         sum(cell.probability for cell in divided), at_most(fresh, runs - runs // 4) if divided else 0.0
@@ -71,6 +73,15 @@ def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
     masses = tuple(cell.probability * sighting.count / visits[cell] for sighting, cell in seen)
     found = PriorMass(masses, min(rest + within, 1.0), min(rest + most, 1.0), is_exact=not divided)
     return found if found.unseen <= found.bound else replace(found, unseen=found.bound)
+
+
+def _is_closed(seen: Sequence[tuple[Sighting, Cell]], cell: Cell) -> bool:
+    """Whether the paths of a cell are all there can be: at every yes or no, both were seen."""
+    taken = [sighting.branches for sighting, own in seen if own == cell]
+    if None in taken:
+        return False
+    ways = {branches[: end + 1] for branches in taken if branches is not None for end in range(len(branches))}
+    return all((*way[:-1], way[-1].other()) in ways for way in ways if not way[-1].settled)
 
 
 def _consistent(cells: set[Cell]) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pathmix.engine.batching import over_rows
 from pathmix.engine.executables import Executables
-from pathmix.evidence.evidence import Particles
+from pathmix.posterior.evidence import Particles
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows, SiteValues

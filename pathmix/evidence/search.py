@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pathmix.engine.requests import Asking, Request, asked
-from pathmix.evidence.evidence import Efforts, Particles
-from pathmix.evidence.importance import Importance, importance
 from pathmix.evidence.mixture import Mixture
 from pathmix.evidence.proposal import Proposal
 from pathmix.evidence.symmetry import (
@@ -25,9 +23,11 @@ from pathmix.evidence.symmetry import (
     ordered_by,
 )
 from pathmix.evidence.tempered import Arrived, Population, evaluations, make_tempered
+from pathmix.posterior.evidence import Efforts, Particles
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows
 from pathmix.training.fit import PathFit
+from pathmix.training.importance import Importance, importance
 
 BLOCK = 2_000  # draws that are made at once
 _DEEP = (16, 16, 32, 32, 64)  # parts of a proposal, round by round
@@ -151,7 +151,7 @@ class Search:
         return Opinion(proposal, importance(fresh.log_ratios), fresh)
 
     def is_plain(self, opinion: Opinion) -> bool:
-        """Whether the posterior looks like one blob: one t and the guard leave as many draws as of a normal."""
+        """Whether the posterior looks like one blob: one t and the guard leave enough draws."""
         found = opinion.found
         normal = found.draws / (1 + 0.035 * self.fit.target.dim)
         return len(opinion.proposal.parts) == 2 and found.good and found.effective_draws > _ENOUGH * normal

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pathmix.engine.requests import Asking
-from pathmix.evidence.evidence import Doubt, Efforts, Evidence
-from pathmix.evidence.importance import Importance, importance
 from pathmix.evidence.search import BLOCK, Opinion, Search, Tempered, Weighted, together
 from pathmix.evidence.tempered import evaluations
+from pathmix.posterior.evidence import Doubt, Efforts, Evidence
+from pathmix.training.importance import Importance, importance
 
 _AGREED = 0.05  # nats that do not matter, beside four errors
 _MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from blackjax.mcmc import hmc
-from blackjax.smc import adaptive_tempered, resampling
 
 from pathmix.engine.batching import with_safe_lapack
 from pathmix.engine.requests import MemberFunction
@@ -60,6 +58,10 @@ def evaluations(particles: int, temperatures: int) -> int:
 
 def make_tempered(target: Target, particles: int) -> MemberFunction:
     """(., arguments, population) -> where it arrived."""
+    # Imported, blackjax uses JAX at once, which must not happen before a fork.
+    from blackjax.mcmc import hmc
+    from blackjax.smc import adaptive_tempered, resampling
+
     side_by_side = target.rows_at_once(particles)
     batch = 0 if side_by_side == particles else side_by_side
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
-from pathmix.evidence.evidence import UNKNOWN, Doubt, Efforts, Evidence
-from pathmix.evidence.importance import Importance
 from pathmix.evidence.search import Search, begin
 from pathmix.evidence.settle import quick, settle
+from pathmix.posterior.evidence import UNKNOWN, Doubt, Efforts, Evidence
 from pathmix.training.fit import PathFit
+from pathmix.training.importance import Importance
 from pathmix.training.phases import Workshop
 
 _log = logging.getLogger("pathmix")

@@ -12,8 +12,8 @@ from pathmix.discovery.contenders import Contender, Work
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine
 from pathmix.engine.timings import Timings
-from pathmix.evidence.evidence import Evidence
 from pathmix.posterior.components import Component
+from pathmix.posterior.evidence import Evidence
 from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
 from pathmix.posterior.notes import common_notes
 from pathmix.posterior.posterior import Posterior

@@ -20,7 +20,6 @@ from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
 from pathmix.engine.timings import Stopwatch
 from pathmix.evidence.component import ParticleDraws
-from pathmix.evidence.evidence import Efforts
 from pathmix.evidence.weigh import weigh
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
@@ -28,6 +27,7 @@ from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
 from pathmix.posterior.components import Component
+from pathmix.posterior.evidence import Efforts
 from pathmix.posterior.fitted import FittedGuide, GradientKind
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.weights import Weighting
@@ -195,7 +195,9 @@ class SDVI:
             judged = judge(
                 contenders, partial(_outcome, executables=Executables(self.memory_limit)), self.weights
             )
-            notes = training_notes(fits, [one.fitted for one in judged], interrupted=interrupted)
+            notes = training_notes(
+                fits, [one.fitted for one in judged], interrupted=interrupted, by_elbo=self.weights == "elbo"
+            )
             timings = watch.timings(paths=len(contenders), problems=len(fits), structures=structures)
             progress.done(timings)
             return combine(

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pathmix.evidence.evidence import Doubt, EvidenceMethod
 from pathmix.guides.base import Guide, Params
+from pathmix.posterior.evidence import Doubt, EvidenceMethod
 from pathmix.posterior.status import Status
 from pathmix.program.path import Path
 from pathmix.regions.region import Region

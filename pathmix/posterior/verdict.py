@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from pathmix.discovery.report import DiscoveryReport
-from pathmix.evidence.evidence import Doubt
+from pathmix.posterior.evidence import Doubt
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.status import Status
 

@@ -49,12 +49,12 @@ def canonical(
     ]
     done, outputs = operations(graph.jaxpr, (), [*captured, *values])
     free = [value for value in values if value.input is not None]
-    live, folded = _split(done)
+    live, folded, known_ones = _split(done)
     done, terms = _summed(live, outputs)
     edge = [value for operation in done for value in operation.operands]
     edge += [value for pieces in terms.values() for value in pieces] + outputs
     made = {value for operation in folded for value in operation.results}
-    evaluate_known(graph.jaxpr, folded, [value for value in dict.fromkeys(edge) if value in made])
+    evaluate_known(graph.jaxpr, known_ones, [value for value in dict.fromkeys(edge) if value in made])
     for operation in done:
         if operation in terms:
             operation.operands = _merged(terms[operation])
@@ -87,18 +87,22 @@ def _number(value: Value) -> int:
     return value.input
 
 
-def _split(done: Sequence[Operation]) -> tuple[list[Operation], list[Operation]]:
-    """The operations that depend on unknown inputs, and the others."""
+def _split(done: Sequence[Operation]) -> tuple[list[Operation], list[Operation], list[Operation]]:
+    """The operations that stay, those that are folded, and all that depend on nothing unknown.
+
+    An expansion of a known value stays where something that stays uses it; something folded may use it, too.
+    """
     unknown: set[Operation] = set()
     for operation in done:
         if any(value.input is not None or value.maker in unknown for value in operation.operands):
             unknown.add(operation)
+    known = [operation for operation in done if operation not in unknown]
     wanted = {value for operation in unknown for value in operation.operands}
     for operation in reversed(done):  # an expansion is done again where it is used
         if operation.name in _EXPANDING and any(value in wanted for value in operation.results):
             unknown.add(operation)
             wanted.update(operation.operands)
-    return [o for o in done if o in unknown], [o for o in done if o not in unknown]
+    return [o for o in done if o in unknown], [o for o in known if o not in unknown], known
 
 
 def _summed(

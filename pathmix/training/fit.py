@@ -17,9 +17,8 @@ import optax
 from pathmix.engine.batching import in_batches
 from pathmix.engine.executables import Executables
 from pathmix.engine.requests import Asking, Request
-from pathmix.evidence.evidence import UNKNOWN, Evidence
-from pathmix.evidence.importance import Importance, importance
 from pathmix.guides.base import Guide, Params, moments
+from pathmix.posterior.evidence import UNKNOWN, Evidence
 from pathmix.posterior.fitted import GradientKind
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw
@@ -32,6 +31,7 @@ from pathmix.training.compiled import make_unconstrain
 from pathmix.training.drawing import draw
 from pathmix.training.estimates import ElboEstimate, Rise, estimated, rise_between
 from pathmix.training.estimators import OWN_MINIBATCHES, Gradient, Seen
+from pathmix.training.importance import Importance, importance
 from pathmix.training.loop import TrainingState
 from pathmix.training.minibatches import Minibatches
 from pathmix.training.starts import Start, falling_rates, likelihood_powers

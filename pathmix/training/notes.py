@@ -12,7 +12,9 @@ from pathmix.training.verdict import rise_left
 _NEGLIGIBLE = 0.01  # a weight
 
 
-def training_notes(fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, interrupted: bool) -> list[str]:
+def training_notes(
+    fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, interrupted: bool, by_elbo: bool
+) -> list[str]:
     notes = []
     if interrupted:
         weighed = sum(fit.estimate is not None for fit in fits)
@@ -20,7 +22,8 @@ def training_notes(fits: Sequence[PathFit], fitted: Sequence[FittedPath], *, int
             f"Training was interrupted: {weighed} of {len(fits)} paths were weighed, with the guides reached "
             "by then; the others carry no weight."
         )
-    if rising := _still_rising(fits):
+    # Evidences do not wait for guides.
+    if rising := _still_rising([fit for fit in fits if by_elbo or not fit.evidence.settled], fits):
         notes.append(
             f"The ELBO of {_paths(rising)} that may carry weight was still rising when training ended; the "
             "weights are not settled. Raise the budget, or the learning rate."
@@ -49,10 +52,10 @@ def training_flaws(fits: Sequence[PathFit]) -> list[str]:
     return []
 
 
-def _still_rising(fits: Sequence[PathFit]) -> int:
-    """How many paths may gain weight: those that would carry some after as much training again."""
+def _still_rising(some: Sequence[PathFit], fits: Sequence[PathFit]) -> int:
+    """How many of some paths may gain weight: those that would carry some after as much training again."""
     best = max((fit.elbo for fit in fits), default=-np.inf)
-    hopes = [fit.elbo + 4 * rise for fit in fits if (rise := rise_left(fit)) > 0 and np.isfinite(fit.elbo)]
+    hopes = [fit.elbo + 4 * rise for fit in some if (rise := rise_left(fit)) > 0 and np.isfinite(fit.elbo)]
     return sum(hope > best + np.log(_NEGLIGIBLE) for hope in hopes)
 
 

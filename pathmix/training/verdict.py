@@ -1,6 +1,6 @@
 """What became of a path, in a word and a sentence."""
 
-from pathmix.evidence.evidence import Doubt
+from pathmix.posterior.evidence import Doubt
 from pathmix.posterior.status import Status
 from pathmix.training.fit import PathFit
 
@@ -40,16 +40,9 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
         )
     if fit.target.dim == 0:
         return Status.EXACT, "No free site; the weight of this path is exact."
-    if fit.steps == 0:
-        return (
-            Status.UNTRAINED,
-            "The budget left no iteration for this path; its guide is near its prior.",
-        )
-    if fit.unusable == fit.steps:
-        return Status.UNTRAINED, (
-            f"None of {fit.steps} steps had a usable gradient: it was NaN or infinite, or no draw fell "
-            "inside the path's region. The guide is near its prior."
-        )
+    if fit.steps == 0 or fit.unusable == fit.steps:
+        settled = fit.evidence.settled
+        return Status.OK if settled else Status.UNTRAINED, f"{_untrained(fit)}{_on_evidence(fit)}"
     skipped = f" {fit.unusable} steps had no usable gradient." if fit.unusable else ""
     scored = f" {_on_jumps(fit)}" if fit.watch.jumping else ""
     rising = f" {_on_rise(fit)}" if rise_left(fit) > 0 else ""
@@ -60,6 +53,15 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     if fit.evidence.settled:
         return Status.OK, told
     return (Status.DROPPED if fit.dropped else Status.ROUGH), told
+
+
+def _untrained(fit: PathFit) -> str:
+    if fit.steps == 0:
+        return "The budget left no iteration for this path; its guide is near its prior."
+    return (
+        f"None of {fit.steps} steps had a usable gradient: it was NaN or infinite, or no draw fell inside the "
+        "path's region. The guide is near its prior."
+    )
 
 
 def _on_evidence(fit: PathFit) -> str:

@@ -183,13 +183,25 @@ def test_a_note_from_one_percent_on():
 def test_where_continuous_values_decide_the_line_states_a_bound():
     def model(y):
         x = numpyro.sample("x", dist.Normal(0, 1))
-        numpyro.sample("y", dist.Normal(1.0 if x < 0 else -1.0, 1), obs=y)
+        rare = x > 9  # which no run has seen
+        numpyro.sample("y", dist.Normal(2.0 if rare else 1.0 if x < 0 else -1.0, 1), obs=y)
 
     posterior = exact.fit(model, 0.5, budget=10, discovery=PriorDiscovery(1_000))
     assert posterior.discovery.unseen_mass == 0
     assert posterior.discovery.unseen_bound == pytest.approx(1 - 0.05 ** (1 / 750))
     assert "Unseen: at most 0.4% of the prior mass (95%)" in str(posterior)
-    assert posterior.notes == ()
+    assert posterior.notes == () and not posterior.verdict.ok
+
+
+def test_where_both_sides_of_every_condition_were_seen_nothing_is_unseen():
+    def model(y):
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        deep = x < 0 and numpyro.sample("z", dist.Normal(0, 1)) < 1
+        numpyro.sample("y", dist.Normal(1.0 if deep else -1.0, 1), obs=y)
+
+    posterior = exact.fit(model, 0.5, budget=10, discovery=PriorDiscovery(1_000))
+    assert len(posterior.paths) == 3 and posterior.discovery.unseen_bound == 0
+    assert posterior.discovery.unseen_is_exact and posterior.verdict.ok
 
 
 def test_baselines_tell_the_same():

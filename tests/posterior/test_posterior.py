@@ -16,7 +16,7 @@ from tests.zoo import programs, pyro_programs
 
 @pytest.fixture(scope="module")
 def two():
-    return exact.fit(programs.two_branches, 2.0)
+    return exact.fit(programs.two_branches, 2.0, guide="meanfield", starts=1)
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +26,14 @@ def general():
 
 def test_the_table(two):
     lines = str(two).splitlines()
-    assert lines[0].startswith("Posterior over 2 paths, global ELBO -2.4")
-    assert lines[2].split() == ["path", "weight", "ELBO", "acceptance", "steps", "status"]
-    assert lines[4].startswith("x >= 0  0.91")
+    assert lines[0].startswith("Posterior over 2 paths, log evidence -2.42") and "±" in lines[0]
+    assert lines[2].split() == ["path", "weight", "log", "Z", "ELBO", "k-hat", "steps", "status"]
+    assert lines[4].startswith("x >= 0  0.91") and lines[4].count("±") == 2
+    assert lines[-1].startswith("Verdict: The weights are right within their errors. x >= 0 comes first")
     assert repr(two) == str(two)
+    paper = str(two.reweight("elbo")).splitlines()
+    assert paper[0].startswith("Posterior over 2 paths, global ELBO -2.4")
+    assert paper[-1].startswith("Verdict: The weights are not settled.") and "ELBOs" in paper[-1]
 
 
 def test_paths_carry_what_they_promise(two):

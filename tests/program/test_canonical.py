@@ -181,3 +181,13 @@ def test_merged_terms_have_the_shape_of_their_sum():
     for whole in (one, other):
         for constant, var in zip(whole.consts, whole.jaxpr.invars, strict=False):
             assert constant.shape == var.aval.shape
+
+
+def test_what_is_expanded_may_be_used_by_known_and_unknown_alike():
+    """A known number, broadcast, both compared (which is folded) and multiplied by something unknown."""
+
+    def function(known, unknown):
+        wide = jnp.broadcast_to(known, (5,))
+        return jnp.sum(jnp.where(wide == 2.0, 1.0, 3.0)) + jnp.sum(wide * unknown)
+
+    same_values_and_gradients(function, (jnp.asarray(2.0), jnp.asarray(0.3)), [np.asarray(2.0), None])

@@ -59,7 +59,7 @@ def test_starts_find_the_mode_that_one_start_misses(seed):
     """1.3% of candidates lie so near to the narrow mode that their density is the highest. Two rounds have at
     least 768 of them: all miss it once in 20,000 runs."""
     options = {"seed": seed, "budget": 4_000, "optimizer": optax.adam(0.03)}
-    single, several = exact.fit(two_modes, **options), exact.fit(two_modes, starts=4, **options)
+    single, several = (exact.fit(two_modes, starts=count, **options) for count in (1, 4))
     assert single.elbo < 0
     assert several.elbo == pytest.approx(narrow_evidence(), abs=0.05)
 
@@ -70,9 +70,16 @@ def test_all_starts_together_keep_to_the_budget():
     assert all(len(path.history) <= path.steps for path in several.paths)
 
 
-def test_one_start_is_the_default():
-    default, one = (exact.fit(programs.two_branches, 2.0, budget=500, **o) for o in ({}, {"starts": 1}))
-    assert default.elbo == one.elbo
+def test_starts_end_when_they_agree():
+    """A normal posterior has one mode: after a first race, all that is left goes to its winner."""
+    auto, six = (exact.fit(programs.one_path, 0.5, budget=4_000, starts=s) for s in ("auto", 6))
+    assert auto.paths[0].steps == six.paths[0].steps == 4_000
+    assert len(six.paths[0].history) < len(auto.paths[0].history) < 4_000
+
+
+def test_few_iterations_are_left_to_one_start():
+    auto, one = (exact.fit(programs.one_path, 0.5, budget=200, starts=s) for s in ("auto", 1))
+    assert auto.elbo == one.elbo
 
 
 def test_threads_do_not_change_what_starts_find():

@@ -5,6 +5,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
+from scipy import stats
 
 import pathmix
 from pathmix import Status
@@ -99,7 +100,7 @@ def test_paths_that_are_still_improving_are_named():
         x = numpyro.sample("x", dist.Normal(0, 1))
         numpyro.sample("y", dist.Normal(x, 0.05), obs=y)
 
-    early, late = (exact.fit(model, 8.0, budget=budget) for budget in (300, 20_000))
+    early, late = (exact.fit(model, 8.0, budget=budget, weights="elbo") for budget in (300, 20_000))
     assert "still rose" in early.paths[0].message and "not settled" in str(early)
     assert "still" not in late.paths[0].message and not late.notes
 
@@ -166,8 +167,13 @@ def test_paths_that_the_budget_does_not_reach():
         numpyro.sample("y", dist.Normal(z, 1), obs=y)
 
     posterior = exact.fit(model, 0.0, allocation=pathmix.Uniform(budget=3))
-    assert {path.status for path in posterior.paths} == {Status.UNTRAINED}
-    assert sum(posterior.weights.values()) == pytest.approx(1.0)
+    assert {path.steps for path in posterior.paths} == {0}
+    truth = exact.softmax(stats.norm.logpdf(0.0, np.arange(4), np.sqrt(2)))
+    found = [posterior.weights[f"k={k}"] for k in range(4)]
+    np.testing.assert_allclose(found, truth, atol=5 * max(posterior.weight_errors.values()))
+    assert all(path.status is Status.OK and "no iteration" in path.message for path in posterior.paths)
+    rough = exact.fit(model, 0.0, allocation=pathmix.Uniform(budget=3), weights="elbo")
+    assert {path.status for path in rough.paths} <= {Status.OK, Status.UNTRAINED}
     halved = exact.fit(model, 0.0, allocation=pathmix.SuccessiveHalving(budget=2_000, keep=1))
-    assert [path.status for path in halved.paths].count(Status.DROPPED) == 3
+    assert sum("Set aside" in path.message for path in halved.paths) == 3
     assert halved.paths[0].label == "k=0" and halved.paths[0].steps > halved.paths[1].steps

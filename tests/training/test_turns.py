@@ -98,7 +98,7 @@ def interrupted_after(monkeypatch, turns, model=four_levels, **options):
             executors[-1].stopping.set()
 
     monkeypatch.setattr(ProgressBar, "advance", stop)
-    return exact.fit(model, 1.7, budget=40_000, threads=1, **options), done
+    return exact.fit(model, 1.7, budget=40_000, threads=1, **{"starts": 1, **options}), done
 
 
 @pytest.mark.parametrize("starts", [1, 3])
@@ -136,7 +136,7 @@ def test_a_rising_elbo_is_noticed_at_any_number_of_steps(steps):
         x = numpyro.sample("x", dist.Normal(0, 1))
         numpyro.sample("y", dist.Normal(x, 0.1), obs=y)
 
-    posterior = exact.fit(model, 30.0, allocation=pathmix.Uniform(budget=steps))
+    posterior = exact.fit(model, 30.0, allocation=pathmix.Uniform(budget=steps), weights="elbo")
     assert any("still rising" in note for note in posterior.notes)
 
 
@@ -163,6 +163,6 @@ def test_a_path_that_may_overtake_counts_as_rising():
         else:
             numpyro.sample("y", dist.Normal(0, 0.2), obs=y)
 
-    posterior = exact.fit(model, 2.0, allocation=pathmix.Uniform(budget=100))
+    posterior = exact.fit(model, 2.0, allocation=pathmix.Uniform(budget=100), weights="elbo")
     assert posterior.paths[0].pinned["k"] == 0 and posterior.paths[0].weight > 0.99
     assert any("still rising" in note for note in posterior.notes)

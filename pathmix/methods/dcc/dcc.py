@@ -17,7 +17,6 @@ from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
 from pathmix.errors import OptionError
-from pathmix.evidence.evidence import Doubt, Evidence
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.methods.combine import Judged, Outcome, combine, judge
@@ -27,6 +26,7 @@ from pathmix.methods.dcc.kernels import NUTS, Kernel
 from pathmix.methods.dcc.verdict import uncertain, verdict
 from pathmix.methods.members import check_members
 from pathmix.methods.options import check_method
+from pathmix.posterior.evidence import Doubt, Evidence
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.status import Status
 from pathmix.program.seeds import Seed

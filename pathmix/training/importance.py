@@ -58,7 +58,8 @@ def _smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
     order = np.argsort(log_ratios)
     if log_ratios[order[-1]] - log_ratios[order[-tail:]][0] < _FLAT:
         return log_ratios, 0.0
-    normalised, khat = array_stats.psislw(-log_ratios)
+    with np.errstate(all="ignore"):  # where one weight is all there is, the others are zero beside it
+        normalised, khat = array_stats.psislw(-log_ratios)
     if not np.isfinite(khat):
         return log_ratios, math.inf
     # The smallest is not smoothed, so it tells what was divided by.
