@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 RIGHT = 0.03  # total variation of path weights
-FAR = 4.0  # stated errors of the log evidence, beyond which an `ok` is suspicious
+FAR = 4.0  # stated errors of the log evidence, beyond which an `ok` is suspicious,
+SMALL = 0.02  # unless the log evidence is off by less than this
 
 Judgement = Literal["right", "honest", "WRONG OK", "failed"]
 ORDER: tuple[Judgement, ...] = ("right", "honest", "failed", "WRONG OK")  # from good to bad
@@ -36,7 +37,7 @@ class Run:
     @property
     def suspicious(self) -> bool:
         """Whether it is sure of a log evidence that is far off by its own measure."""
-        return self.ok and abs(self.z) > FAR
+        return self.ok and abs(self.z) > FAR and abs(self.log_evidence_gap) > SMALL
 
 
 def total_variation(weights: dict, exact: dict) -> float:

@@ -3,13 +3,15 @@
 import numpy as np
 from scipy import stats
 
-from trust import long_runs
 from trust.programs import rare, rejection, supports, walks
 
 
-def pedestrian(generator, size):
-    likelihood, steps = long_runs.pedestrian(generator, size)
-    return steps, likelihood
+def pedestrian(generator, size, most=14):
+    moves = generator.uniform(-1, 1, (size, most))
+    places = generator.uniform(0, 2, (size, 1)) + moves.cumsum(axis=1)
+    distances = np.abs(moves).cumsum(axis=1)
+    steps = ((places <= 0) | (distances >= 2)).argmax(axis=1)
+    return steps + 1, stats.norm.pdf(1.1, distances[np.arange(size), steps], 0.1)
 
 
 def first_passage(generator, size):
@@ -30,7 +32,7 @@ def polar(generator, size, most=30):
 
 def interval(generator, size, most=50):
     x = generator.normal(size=(size, most))
-    tries = ((x > rejection.LOW) & (x < rejection.HIGH)).argmax(axis=1)
+    tries = (np.abs(x) < rejection.EDGE).argmax(axis=1)
     return tries + 1, stats.norm.pdf(rejection.INTERVAL[0], x[np.arange(size), tries], 0.5)
 
 

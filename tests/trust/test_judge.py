@@ -30,9 +30,10 @@ def test_a_wrong_ok_stands_for_its_case():
     assert worst(runs).seed == 1
 
 
-def test_only_an_ok_is_suspicious():
-    assert Run("a", 0, 1.0, total_variation=0, z=-5, ok=True).suspicious
-    assert not Run("a", 0, 1.0, total_variation=0, z=-5, ok=False).suspicious
+def test_only_an_ok_that_matters_is_suspicious():
+    assert Run("a", 0, 1.0, total_variation=0, z=-5, log_evidence_gap=-0.1, ok=True).suspicious
+    assert not Run("a", 0, 1.0, total_variation=0, z=-5, log_evidence_gap=-0.1, ok=False).suspicious
+    assert not Run("a", 0, 1.0, total_variation=0, z=-5, log_evidence_gap=-0.01, ok=True).suspicious
 
 
 def test_the_page(tmp_path):

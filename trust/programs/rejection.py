@@ -46,16 +46,16 @@ def polar_answer():
     return {k: (k - 1) * np.log(1 - np.pi / 4) + np.log(np.pi / 4) + evidence for k in range(1, MOST)}
 
 
-LOW, HIGH = -1.0, 0.5
+EDGE = 0.7
 
 
 def interval(y):
-    """A normal draw, again and again until it is between two bounds."""
+    """A normal draw, again and again until it is near zero: what is rejected lies on two sides."""
     tries = 0
     while True:
         x = numpyro.sample(f"x{tries}", dist.Normal(0, 1))
         tries += 1
-        if x > LOW and x < HIGH:
+        if abs(x) < EDGE:
             break
     numpyro.sample("y", dist.Normal(x, 0.5), obs=y)
 
@@ -65,7 +65,7 @@ def interval_pyro(y):
     while True:
         x = pyro.sample(f"x{tries}", pdist.Normal(0, 1))
         tries += 1
-        if x > LOW and x < HIGH:
+        if abs(x) < EDGE:
             break
     pyro.sample("y", pdist.Normal(x, 0.5), obs=y)
 
@@ -74,9 +74,9 @@ INTERVAL = (0.9,)
 
 
 def interval_answer():
-    accepted = stats.norm.cdf(HIGH) - stats.norm.cdf(LOW)
+    accepted = stats.norm.cdf(EDGE) - stats.norm.cdf(-EDGE)
     evidence = exact.log_integral(
-        lambda x: stats.norm.logpdf(x) + stats.norm.logpdf(INTERVAL[0], x, 0.5), LOW, HIGH, panels=10
+        lambda x: stats.norm.logpdf(x) + stats.norm.logpdf(INTERVAL[0], x, 0.5), -EDGE, EDGE, panels=10
     )
     return {k: (k - 1) * np.log(1 - accepted) + evidence for k in range(1, MOST)}
 
