@@ -31,7 +31,7 @@ MOMENTS = {"coal"}  # a test of its own
 SLOW = {
     "kink", "poisson_clusters", "plane_clusters", "unknown_shares", "scattered", "sums", "brackets",
     "kernels", "sticky", "schools", "intercepts", "horseshoe", "terms", "exchangeable", "forgotten",
-    "cement", "cars", "twelve_predictors",
+    "cement", "cars", "twelve_predictors", "collinear", "polynomial", "hidden",
 }  # fmt: skip
 
 
@@ -47,16 +47,21 @@ def as_path(noted):
     return SimpleNamespace(label="", **noted)
 
 
-def compare(case, found, *, part=0.97):
-    """Estimates by key, with variances, against the answer; sharp ones cover that part of the posterior."""
+def compare(case, found, *, part=0.97, least=1e-3):
+    """Estimates by key, with variances, against the answer; sharp ones cover that part of the posterior.
+
+    Keys of less weight than `least` only have to be small: few draws are where they matter, and an error that
+    is estimated from those is no measure.
+    """
     sharp = 0.0
     for key, (mean, variance) in found.items():
         exactly = np.exp(case.log_evidences.get(key, -np.inf))
         error, weight = np.sqrt(variance), case.weights.get(key, 0.0)
-        # The error of an estimate that has hardly any draws where it matters is no measure.
-        if weight > 1e-3 or error <= SHARP * mean:
+        if weight > least:
             allowed = ERRORS * error + 1e-8 * exactly
             assert abs(mean - exactly) <= allowed, f"{key}: {mean} +- {error} for {exactly}"
+        else:
+            assert mean <= 10 * least * np.exp(case.log_evidence), f"{key}: {mean}"
         sharp += weight * (error <= SHARP * mean)
     assert sharp > part, f"only {sharp:.3f} of the posterior is checked"
 
@@ -110,14 +115,14 @@ def test_simulations(name):
 @pytest.mark.parametrize("name", sorted(PYRO.keys() & SIMULATORS.keys()))
 def test_runs_of_programs_that_branch_on_continuous_values(name):
     """Pyro runs them quickly as they are; few runs, to see that answer and simulation are of the program."""
-    case, size = PYRO[name], 1_000
+    case, size = PYRO[name], 500
     likelihoods = defaultdict(lambda: np.zeros(size))
     for seed in range(size):
         log_likelihood, _, values = pyro_run(case, seed)
         key = case.key(as_path({"addresses": tuple(values), "pinned": {}}))
         likelihoods[key][seed] = np.exp(log_likelihood)
     found = {key: (weights.mean(), weights.var() / size) for key, weights in likelihoods.items()}
-    compare(case, found, part=-1)
+    compare(case, found, part=-1, least=0.05)
 
 
 def test_moments_of_disasters():
@@ -171,7 +176,7 @@ def double_torch():
 
 
 @pytest.mark.usefixtures("engine", "double_torch")
-@pytest.mark.parametrize("name", PYRO)
+@pytest.mark.parametrize("name", marked(PYRO))
 def test_twins_have_one_density(name):
     """Pyro's program, at its own prior draws on several paths, against NumPyro's."""
     met = {}
