@@ -77,6 +77,7 @@ def posterior_of(
         interrupted=False,
         _program=book.program,
         _components=tuple(components[i] for i in order),
+        weighting="elbo",
         _engine=Engine(precision),
     )
 

@@ -115,7 +115,8 @@ def optimise(
         iterations = allocation.iterations(phases, len(active))
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
         # With several starts two rounds: paths can learn from each other before any of them is set aside.
-        rounds = [iterations] if starts is None else [iterations // 2, iterations - iterations // 2]
+        racing = starts is not None and starts.wanted(iterations // 2, agreed=False)
+        rounds = [iterations // 2, iterations - iterations // 2] if racing else [iterations]
         for number, count in enumerate(rounds):
             lent = Donors([one.work for one in contenders]) if starts is not None and starts.borrow else None
             ranked = phase < phases - 1 and number == len(rounds) - 1

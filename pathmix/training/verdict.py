@@ -59,8 +59,8 @@ def _untrained(fit: PathFit) -> str:
     if fit.steps == 0:
         return "The budget left no iteration for this path; its guide is near its prior."
     return (
-        f"None of {fit.steps} steps had a usable gradient: it was NaN or infinite, or no draw fell inside the "
-        "path's region. The guide is near its prior."
+        f"None of {fit.steps} steps had a usable gradient: it was NaN or infinite, or no draw fell inside "
+        "the path's region. The guide is near its prior."
     )
 
 

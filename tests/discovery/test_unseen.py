@@ -195,9 +195,10 @@ def test_where_continuous_values_decide_the_line_states_a_bound():
 
 def test_where_both_sides_of_every_condition_were_seen_nothing_is_unseen():
     def model(y):
-        x = numpyro.sample("x", dist.Normal(0, 1))
-        deep = x < 0 and numpyro.sample("z", dist.Normal(0, 1)) < 1
-        numpyro.sample("y", dist.Normal(1.0 if deep else -1.0, 1), obs=y)
+        mean = -1.0
+        if numpyro.sample("x", dist.Normal(0, 1)) < 0:
+            mean = 0.0 if numpyro.sample("z", dist.Normal(0, 1)) < 1 else 1.0
+        numpyro.sample("y", dist.Normal(mean, 1), obs=y)
 
     posterior = exact.fit(model, 0.5, budget=10, discovery=PriorDiscovery(1_000))
     assert len(posterior.paths) == 3 and posterior.discovery.unseen_bound == 0

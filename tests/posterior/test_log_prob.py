@@ -130,7 +130,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Singular sample detected")
 
 @cache
 def posterior_of(model):
-    return fit(model, guide="meanfield")
+    return fit(model, guide="meanfield", weights="elbo")
 
 
 def one_draw(posterior):
