@@ -60,12 +60,22 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     affordable = (search.until - search.fit.evaluations) // BLOCK
     drawn = yield from search.more(best.proposal, search.seed.child(15), max(1, min(blocks, affordable)))
     confirmed = search.is_plain(best) or _confirms(outer, best)
-    evidence = _judged(importance(drawn.log_ratios), witness, opinions, confirmed=confirmed)
+    final = importance(drawn.log_ratios)
+    if not search.is_plain(best):
+        final = _less_sure(final, opinions)
+    evidence = _judged(final, witness, opinions, confirmed=confirmed)
     # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
     short = evidence.log_evidence - search.fit.elbo > _SHORT or search.groups
     if evidence.particles is None and evidence.settled and short:
         return evidence._replace(particles=(yield from search.particles(drawn, search.seed.child(16))))
     return evidence
+
+
+def _less_sure(found: Importance, opinions: Sequence[Opinion]) -> Importance:
+    """With an error that knows of better finds: where proposals have many parts, some miss what others see."""
+    higher = max((one.found.log_evidence for one in opinions if one.found.good), default=-math.inf)
+    missed = max(higher - found.log_evidence, 0.0) / 2
+    return found._replace(error=math.hypot(found.error, missed))
 
 
 def _rank(found: Importance, opinions: Sequence[Opinion]) -> tuple[bool, float]:

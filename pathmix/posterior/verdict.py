@@ -13,7 +13,7 @@ from pathmix.posterior.status import Status
 
 _NOTABLE = 0.01  # a weight
 _BEYOND_DOUBT = 3.0  # errors
-_BETTER = 20.0  # times as likely as the best path may be what nobody has seen
+_PRECISE = 0.015  # total variation that errors of weights may bring
 _REMEDIES: dict[Doubt, str] = {
     "khat": "importance weights with too heavy tails (k-hat above 0.7, or few effective draws); a larger "
     "budget, starts=12 or smc_evaluations=10_000_000 may mend it",
@@ -51,7 +51,7 @@ def judged(
     """`errors` are of the weights; `flaws` say why they cannot be right, whatever their errors."""
     if not paths or all(path.weight == 0 for path in paths):
         return Verdict(False, (), ("No path carries weight.",))
-    found = [*flaws, *_doubted(paths), *_unseen(paths, report)]
+    found = [*flaws, *_doubted(paths), *_imprecise(paths, errors), *_unseen(paths, report)]
     if interrupted:
         found.insert(0, "The run was interrupted.")
     if not by_evidence:
@@ -103,14 +103,25 @@ def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:
         return []
     # The best marginal likelihood among the paths, relative to that of all together.
     best = max((path.weight / path.prior_mass for path in paths if path.prior_mass > 0), default=1.0)
-    if mass * best * _BETTER < _NOTABLE:
-        return []
-    shown = f"{100 * mass:.2g}%"
-    share = mass * best / (1 + mass * best)
+    share, times = mass * best / (1 + mass * best), _NOTABLE / (mass * best)
+    matters = f"it has {100 * share:.2g}% of the weight if it is as likely as the best path seen"
+    if times > 1:
+        matters = f"it matters if the data are {times:.2g} times as likely there as on the best path seen"
+    at_most = "" if report.unseen_is_exact else "Up to "
     return [
-        f"{'' if report.unseen_is_exact else 'Up to '}{shown} of the prior mass is unseen, which has "
-        f"{100 * share:.2g}% of the weight if it is as likely as the best path seen, and may have more: more "
-        f"prior runs see more of it (discovery=pathmix.PriorDiscovery({10 * report.samples:_}))."
+        f"{at_most}{100 * mass:.2g}% of the prior mass is unseen: {matters}. "
+        f"More prior runs see more of it (discovery=pathmix.PriorDiscovery({10 * report.samples:_}))."
+    ]
+
+
+def _imprecise(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]:
+    """Whether the errors are too large for the weights to say much."""
+    if sum(errors) / 2 <= _PRECISE:
+        return []
+    worst = max(paths, key=lambda path: path.weight * path.log_evidence_error)
+    return [
+        f"The weights are known to {max(errors):.2f} only, for the evidence of {worst.label} is hard to "
+        "estimate: a larger budget, or evidence_draws=2_000_000, brings it closer."
     ]
 
 

@@ -62,8 +62,9 @@ def _smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
         normalised, khat = array_stats.psislw(-log_ratios)
     if not np.isfinite(khat):
         return log_ratios, math.inf
-    # The smallest is not smoothed, so it tells what was divided by.
-    return normalised + (log_ratios[order[0]] - normalised[order[0]]), float(khat)
+    # The largest below the tail is not smoothed, so it tells what was divided by, to the last digit.
+    below = order[max(len(order) - tail - 1, 0)]
+    return normalised + (log_ratios[below] - normalised[below]), float(khat)
 
 
 def _log_mean(log_ratios: np.ndarray) -> float:
