@@ -25,7 +25,9 @@ from pathmix.frontends import pyro as frontend
 from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Plate
+from pathmix.regions.region import read_region
 from tests import exact
+from tests.paths import discover
 
 TWO = torch.tensor(2.0)
 
@@ -696,3 +698,20 @@ def test_modules_are_left_as_they_were():
     assert {name: (id(value), value.tolist()) for name, value in network.named_parameters()} == weights
     assert all(value.requires_grad and value.dtype is torch.float32 for value in network.parameters())
     assert {name: value.tolist() for name, value in model.state_dict().items()} == state
+
+
+def test_a_magnitude_bounds_its_site():
+    """As in NumPyro's program: a box, with nothing to reject."""
+
+    def program():
+        x = pyro.sample("x", dist.Normal(0.0, 1.0))
+        mean = 1.0 if abs(x) < 0.5 else 0.0
+        pyro.sample("y", dist.Normal(mean, 1.0), obs=torch.tensor(1.0))
+
+    near, far = sorted(
+        discover(program, samples=60).paths, key=lambda path: -path.slp.path.decisions[0].value
+    )
+    with engine_scope("float64"):
+        (interval,) = read_region(near.slp, near.draws).bounds["x"].values()
+        assert read_region(far.slp, far.draws).kind == "general"
+    assert interval.describe("x") == "-0.5 < x < 0.5"

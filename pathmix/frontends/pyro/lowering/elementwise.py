@@ -31,9 +31,19 @@ def _div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     return jnp.trunc(jnp.true_divide(x, y))
 
 
+@jax.custom_jvp
+def _magnitude(x: Any) -> Any:
+    """At zero the derivative is zero; that of `jnp.abs` is one. (As x * sign(x), no region could read it.)"""
+    return jnp.abs(x)
+
+
+@_magnitude.defjvp
+def _magnitude_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
+    return _magnitude(*primals), tangents[0] * jnp.sign(*primals)
+
+
 def _abs(x: Any) -> Any:
-    """At zero the derivative is zero; that of `jnp.abs` is one."""
-    return x * jnp.sign(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.abs(x)
+    return _magnitude(x) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.abs(x)
 
 
 def _sign(x: Any) -> Any:
