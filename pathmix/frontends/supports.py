@@ -56,7 +56,7 @@ def inside(support: Any, value: Any) -> Any:
 
 
 class Ranges:
-    """Bounds of discrete supports that depend on other sites; known where these are pinned."""
+    """Bounds of supports that depend on other sites; known where these are pinned."""
 
     def __init__(self) -> None:
         self.slots: dict[str, tuple[int, int]] = {}

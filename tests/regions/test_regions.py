@@ -322,3 +322,29 @@ def test_boxes_of_pyro_programs():
     theta = region.bounds["theta"][0]
     assert theta.lower == 0.9 and theta.lower_closed
     assert float(np.tanh(theta.upper)) == 1 and 17 < theta.upper <= 20
+
+
+def numpyro_widths():
+    k = numpyro.sample("k", dist.Bernoulli(0.5))
+    x = numpyro.sample("x", dist.Uniform(0.0, 1.0 + k))
+    numpyro.sample("y", dist.Normal(1.0 if x < 0.5 else 0.0, 1.0), obs=1.0)
+
+
+def pyro_widths():
+    k = pyro.sample("k", pyro_dist.Bernoulli(0.5))
+    x = pyro.sample("x", pyro_dist.Uniform(0.0, 1.0 + k))
+    pyro.sample("y", pyro_dist.Normal(1.0 if x < 0.5 else 0.0, 1.0), obs=torch.tensor(1.0))
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("model", [numpyro_widths, pyro_widths])
+def test_supports_that_pinned_sites_decide_are_known(model):
+    found = set()
+    for path in discover(model, samples=60).paths:
+        (interval,) = read_region(path.slp, path.draws).bounds["x"].values()
+        found.add((dict(path.slp.path.pinned)["k"], interval.lower, interval.upper))
+        target = target_of(path)
+        values = target.columns({name: draws[0] for name, draws in path.draws.items()})
+        density = target.density(target.unconstrain(values, target.arguments), target.arguments)
+        assert float(density.log_joint) == pytest.approx(float(target.log_joint(values, target.arguments)))
+    assert found == {(0, 0.0, 0.5), (0, 0.5, 1.0), (1, 0.0, 0.5), (1, 0.5, 2.0)}

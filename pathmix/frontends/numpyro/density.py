@@ -34,7 +34,7 @@ class Density:
         self.decided_after: list[int] = []
         self.supports: dict[str, Any] = {}  # bijections of free sites
         self.bounds: dict[str, SupportBounds] = {}
-        self.discrete: dict[str, Any] = {}  # supports that depend on other sites, or have no bounds
+        self.unbounded: dict[str, Any] = {}  # supports that depend on other sites, or have no bounds
         self.ranges = Ranges()
         self.deterministics: dict[str, Any] = {}
         self.drawn: dict[str, Any] = {}  # log-probabilities of discrete sites
@@ -118,11 +118,13 @@ class Density:
         if is_discrete(msg):
             self.bounds[name] = integer_bounds(support)
             if self.bounds[name] is None:
-                self.discrete[name] = support
+                self.unbounded[name] = support
             return
         if (mask := mask_of(msg["fn"])) is not True:
             self.masks[name] = jnp.broadcast_to(mask, msg["fn"].shape())
         self.bounds[name] = bounds(support)
+        if self.bounds[name] is None:
+            self.unbounded[name] = support
         try:
             self.supports[name] = biject_to(support)
         except NotImplementedError as error:
@@ -150,7 +152,7 @@ class Density:
             name: len(outputs) + position for position, name in enumerate(self.deterministics)
         }
         outputs += self.deterministics.values()
-        for name, support in self.discrete.items():
+        for name, support in self.unbounded.items():
             self.ranges.add(name, support, outputs)
         self.drawn_slots = {name: len(outputs) + position for position, name in enumerate(self.drawn)}
         outputs += self.drawn.values()

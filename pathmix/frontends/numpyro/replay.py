@@ -35,12 +35,14 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     if run.plates:
         minibatch = _graph(_retraced(program, batch_run, run.plates), batch_run, run.plates)
     here = density.ranges.known(graph, batch_run.known)
+    # Along the path, pinned sites are numbers: a support that depends on them alone is as good as any.
+    bounds = density.bounds | {name: here[name] for name in density.bijections.keys() & here.keys()}
     return StraightLineProgram(
         path=batch_run.path,
         recorded=batch_run.path,
         sources=batch_run.sources,
         sites=tuple(
-            batch_run.site(name, density.bijections.get(name), density.bounds[name], here.get(name))
+            batch_run.site(name, density.bijections.get(name), bounds[name], here.get(name))
             for name in batch_run.path.addresses
         ),
         graph=graph,
