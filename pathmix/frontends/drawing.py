@@ -18,6 +18,16 @@ def not_drawn(name: str, distribution: Any, source: Source) -> UnsupportedSiteEr
     )
 
 
+def not_drawn_as_whole(
+    name: str, distribution: Any, source: Source, error: Exception
+) -> UnsupportedSiteError:
+    """For a distribution that PyTorch cannot draw from with parameters of this type."""
+    return UnsupportedSiteError(
+        f"The site {name!r} at {source} cannot be drawn: PyTorch says of {type(distribution).__name__} that "
+        f"{error}. Parameters that are whole numbers, as of a Categorical site, must be made floats: 1.0 * k."
+    )
+
+
 def check_proper(name: str, lower: np.ndarray, upper: np.ndarray) -> None:
     """A uniform distribution without an end has no draws either; nor has one whose ends are swapped."""
     if not np.all(np.isfinite(lower)) or not np.all(np.isfinite(upper)):

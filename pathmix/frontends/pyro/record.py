@@ -16,7 +16,7 @@ from pathmix.doors.pyro import Messenger, site_is_subsample
 from pathmix.doors.torch import functorch_level
 from pathmix.errors import InvalidParameterError, PathmixError, ProgramError
 from pathmix.frontends.decisions import as_tuples, seen
-from pathmix.frontends.drawing import check_proper, not_drawn
+from pathmix.frontends.drawing import check_proper, not_drawn, not_drawn_as_whole
 from pathmix.frontends.parameters import Parameter, invalid, parameters
 from pathmix.frontends.pyro.foresight import Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
@@ -169,6 +169,8 @@ class _Recorder(Messenger):
         try:
             value = msg["fn"](*msg["args"], **msg["kwargs"])
         except NotImplementedError as error:
+            if "not implemented for" in str(error):  # a type of numbers, not the distribution
+                raise not_drawn_as_whole(msg["name"], msg["fn"], caller(), error) from error
             raise not_drawn(msg["name"], msg["fn"], caller()) from error
         except (RuntimeError, ValueError) as error:
             for parameter, value, bad in self._checked_parameters(msg):

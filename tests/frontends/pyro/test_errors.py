@@ -54,6 +54,17 @@ def test_a_continuous_value_made_a_number(convert):
         run(model)
 
 
+def test_whole_numbers_as_parameters():
+    def model():
+        k = pyro.sample("k", dist.Categorical(torch.tensor([0.5, 0.5])))
+        pyro.sample("x", dist.Normal(k, 1.0))
+
+    with pytest.raises(
+        errors.UnsupportedSiteError, match=r"'x' at test_errors.py:\d+ cannot be drawn.*Normal.*1.0 \* k"
+    ):
+        run(model)
+
+
 def test_discrete_values_may_become_numbers():
     def model():
         k = pyro.sample("k", dist.Bernoulli(0.5))
