@@ -12,6 +12,7 @@ import optax
 from numpyro import handlers
 
 import pathmix
+from experiments import PAPER
 from experiments.airline import HELD_OUT, series, years
 from experiments.baselines import BBVI
 from experiments.report import spread
@@ -145,7 +146,7 @@ def inference(method, settings):
             optimizer=optax.adam(settings["learning_rate"]),
             particles=1,
             elbo_samples=settings["final_draws"],
-            starts=settings["starts"],
+            **PAPER | {"starts": settings["starts"]},
         )
     discovery = pathmix.PriorDiscovery(settings["baseline_prior_runs"])
     if method == "DCC":

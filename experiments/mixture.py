@@ -10,6 +10,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
+from experiments import PAPER
 from experiments.baselines import BBVI
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
@@ -140,7 +141,8 @@ def inference(method, settings):
         optimizer=optax.adam(settings["learning_rate"]),
         particles=settings["particles"],
         elbo_samples=settings["final_draws"],
-        starts=1 if method == "SDVI (single start)" else settings["starts"],
+        **PAPER
+        | ({"initial": "mean"} if method == "SDVI (single start)" else {"starts": settings["starts"]}),
     )
 
 

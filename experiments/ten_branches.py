@@ -12,6 +12,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
+from experiments import PAPER
 from experiments.baselines import BBVI, WholeAutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
@@ -112,7 +113,8 @@ def _inference(method, budget, settings):
         return BBVI(model, steps=budget, **common)
     if method == "SDVI (paper)":  # normal guides that are cut off by rejection, and the surrogate density
         common |= {"boxes": False, "gradient": "score"}
-    return pathmix.SDVI(model, allocation=pathmix.SuccessiveHalving(budget=budget, keep=BRANCHES), **common)
+    allocation = pathmix.SuccessiveHalving(budget=budget, keep=BRANCHES)
+    return pathmix.SDVI(model, allocation=allocation, **PAPER, **common)
 
 
 def rows(results):

@@ -12,6 +12,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
+from experiments import PAPER
 from experiments.baselines import BBVI, WholeAutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
@@ -83,7 +84,7 @@ def _inference(method, settings):
     if method == "BBVI":
         return BBVI(model, steps=settings["steps"], **common)
     return pathmix.SDVI(
-        model, allocation=pathmix.SuccessiveHalving(budget=settings["steps"], keep=2), **common
+        model, allocation=pathmix.SuccessiveHalving(budget=settings["steps"], keep=2), **PAPER, **common
     )
 
 

@@ -19,6 +19,7 @@ _AGREED = 0.05  # nats that do not matter, beside four errors
 _MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm
 _SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
 _MOST_TEMPERATURES = 60
+_SURE = 0.1  # nats, the error up to which particles are believed alone
 _SPREAD = 1.0  # nats between populations of particles, beyond which their mean means little
 _FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts of proposals, round by round
 
@@ -72,7 +73,7 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
 
 
 def _less_sure(found: Importance, opinions: Sequence[Opinion]) -> Importance:
-    """With an error that knows of better finds: where proposals have many parts, some miss what others see."""
+    """With an error that knows of better finds: proposals of many parts miss what others see."""
     higher = max((one.found.log_evidence for one in opinions if one.found.good), default=-math.inf)
     missed = max(higher - found.log_evidence, 0.0) / 2
     return found._replace(error=math.hypot(found.error, missed))
@@ -149,7 +150,9 @@ def _by_particles(witness: Tempered | None, opinions: Sequence[Opinion]) -> Evid
         return Evidence(
             top.log_evidence, top.error, "importance", top.khat, top.effective_draws, ("khat", "alone")
         )
-    doubts: tuple[Doubt, ...] = () if witness.spread < _SPREAD else ("spread",)
+    # Populations that all miss the same thing do not differ by it.
+    sure = witness.spread < _SPREAD and witness.error < _SURE
+    doubts: tuple[Doubt, ...] = () if sure else ("khat", "spread")
     khat = math.nan if top is None else top.khat
     # Eight populations tell their own error roughly: by a quarter more it holds as often as it should.
     return Evidence(

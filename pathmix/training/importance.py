@@ -33,7 +33,7 @@ def importance(log_ratios: np.ndarray) -> Importance:
     The unsmoothed estimate is unbiased; smoothing replaces its largest weights by what a Pareto tail would
     have in their place (Vehtari et al. 2024), and its shape tells whether the variance is finite.
     """
-    count = len(log_ratios)
+    count, log_ratios = len(log_ratios), np.asarray(log_ratios, float)
     usable = np.isfinite(log_ratios)
     if np.any(np.isnan(log_ratios) | np.isposinf(log_ratios)) or np.sum(usable) < _FEWEST:
         return Importance(_log_mean(log_ratios), math.inf, math.inf, float(np.sum(usable) > 0), count)
@@ -43,9 +43,11 @@ def importance(log_ratios: np.ndarray) -> Importance:
     weights = np.exp(smooth - top)
     mean = float(np.mean(weights))
     spread = float(np.mean((weights / mean - 1) ** 2))
+    # Weights without a finite variance do not show their error, but their tail does.
+    hidden = 2 * count ** (khat - 1) if khat > SAFE_KHAT else 0.0
     return Importance(
         log_evidence=float(top) + math.log(mean),
-        error=math.sqrt(spread / count),
+        error=math.hypot(math.sqrt(spread / count), min(hidden, 1.0)),
         khat=khat,
         effective_draws=count / (1 + spread),
         draws=count,
@@ -60,7 +62,7 @@ def _smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
         return log_ratios, 0.0
     with np.errstate(all="ignore"):  # where one weight is all there is, the others are zero beside it
         normalised, khat = array_stats.psislw(-log_ratios)
-    if not np.isfinite(khat):
+    if not np.isfinite(khat) or not np.all(np.isfinite(normalised)):
         return log_ratios, math.inf
     # The largest below the tail is not smoothed, so it tells what was divided by, to the last digit.
     below = order[max(len(order) - tail - 1, 0)]
