@@ -31,7 +31,7 @@ def main():
     x = np.sort(generator.uniform(-1.5, 1.5, 30))
     y = 0.4 - 0.9 * x + 0.7 * x**2 + generator.normal(0, 0.3, len(x))
 
-    posterior = pathmix.SDVI(model, guide="fullrank").run(0, x, y)
+    posterior = pathmix.SDVI(model).run(0, x, y)
     print(posterior)
 
     grid = np.linspace(-2, 2, 80)
