@@ -4,8 +4,8 @@
 
 Coverage: the same data, many seeds; how often the truth lies within one and two stated errors of a weight
 and of the log evidence. Simulation-based calibration (Talts et al. 2018): data drawn from the program itself;
-the rank of the true path, number of latents, log-joint and a shared site among posterior draws is uniform, and
-the largest distance of its distribution function from the diagonal stays inside a simultaneous band
+the rank of the true path, number of latents, log-joint and a shared site among posterior draws is uniform,
+and the largest distance of its distribution function from the diagonal stays inside a simultaneous band
 (Kolmogorov-Smirnov). With weights that are wrong by a factor of three for one path it leaves it.
 """
 

@@ -7,6 +7,7 @@ switched on while the engine runs.
 import os
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from pathmix.doors.jax import CacheSettings, cache_settings, use_cache
 CacheOption = bool | str | os.PathLike[str]
 
 _MOST_BYTES = 2**31
+_BETWEEN_LOOKS = 600.0  # seconds
 
 
 def default_folder() -> Path:
@@ -33,6 +35,7 @@ class CompilationCache:
         self._lock = threading.Lock()
         self._inside = 0
         self._before: CacheSettings | None = None  # where ours is on
+        self._next_look = 0.0  # at how large the cache has become
 
     def enter(self, option: CacheOption) -> bool:
         """Whether the option was taken: who comes second takes what is there."""
@@ -55,7 +58,10 @@ class CompilationCache:
                 folder = cache_settings().jax_compilation_cache_dir
                 use_cache(self._before)
                 self._before = None
-                _prune(Path(str(folder)))
+                # Thousands of files take a tenth of a second to look at, longer than a draw.
+                if time.monotonic() > self._next_look:
+                    self._next_look = time.monotonic() + _BETWEEN_LOOKS
+                    _prune(Path(str(folder)))
 
 
 def _is_writable(folder: Path) -> bool:

@@ -17,6 +17,8 @@ from pathmix.training.importance import Importance, importance
 
 _AGREED = 0.05  # nats that do not matter, beside four errors
 _MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm
+_HEAVY = 0.3  # k-hat
+_FEWEST_BLOCKS = 5  # of draws of a proposal of many parts
 _SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
 _MOST_TEMPERATURES = 60
 _SURE = 0.1  # nats, the error up to which particles are believed alone
@@ -58,12 +60,13 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     if best is None:
         return _by_particles(witness, opinions)
     blocks = math.ceil((best.found.error / error) ** 2 * best.found.draws / BLOCK)
+    blocks = blocks if search.is_plain(best) else max(blocks, _FEWEST_BLOCKS)
     affordable = (search.until - search.fit.evaluations) // BLOCK
     drawn = yield from search.more(best.proposal, search.seed.child(15), max(1, min(blocks, affordable)))
     confirmed = search.is_plain(best) or _confirms(outer, best)
     final = importance(drawn.log_ratios)
     if not search.is_plain(best):
-        final = _less_sure(final, opinions)
+        final = _less_sure(final, best.found, opinions)
     evidence = _judged(final, witness, opinions, confirmed=confirmed)
     # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
     short = evidence.log_evidence - search.fit.elbo > _SHORT or search.groups
@@ -72,11 +75,16 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     return evidence
 
 
-def _less_sure(found: Importance, opinions: Sequence[Opinion]) -> Importance:
-    """With an error that knows of better finds: proposals of many parts miss what others see."""
-    higher = max((one.found.log_evidence for one in opinions if one.found.good), default=-math.inf)
-    missed = max(higher - found.log_evidence, 0.0) / 2
-    return found._replace(error=math.hypot(found.error, missed))
+def _less_sure(found: Importance, before: Importance, opinions: Sequence[Opinion]) -> Importance:
+    """With an error that knows of the other finds: proposals of many parts miss what others see.
+
+    Where tails are heavy and opinions that seemed good fell far short, this one may, too.
+    """
+    good = [one.found.log_evidence for one in opinions if one.found.good]
+    missed = max([*good, found.log_evidence]) - found.log_evidence
+    khat = max(found.khat, before.khat)
+    short = found.log_evidence - min([*good, found.log_evidence]) if khat > _HEAVY else 0.0
+    return found._replace(error=math.hypot(found.error, missed / 2, min(short, 4.0) / 4), khat=khat)
 
 
 def _rank(found: Importance, opinions: Sequence[Opinion]) -> tuple[bool, float]:

@@ -8,7 +8,7 @@ import numpy as np
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.errors import OptionError
 
-_MIN_CANDIDATES = 256
+_MIN_CANDIDATES, _MOST_CANDIDATES = 256, 16_384
 _FEWEST_FOR_AUTO = 280  # iterations: twenty for each of seven starts, in half of them
 _LAST_RATE = 0.1  # of the learning rate, at the end of a stretch of training
 _FIRST_POWER = 1e-3  # of the likelihood, while annealing
@@ -26,8 +26,8 @@ class Starts:
     prior: from its mean to twice as far out as a draw. From the second round on, a third of the starts
     are the best guide so far with one site changed, and a third take over what other paths found for
     sites of the same name (unless `borrow` is false). `screening` is the number of candidates of each
-    kind per iteration; there are never fewer than 256. With `until_agreed`, a path whose starts all ended at
-    the same place gets no more of them.
+    kind per iteration; there are never fewer than 256, nor more than 16,384. With `until_agreed`, a path
+    whose starts all ended at the same place gets no more of them.
 
     >>> Starts(6).candidates(iterations=2_000)
     500
@@ -60,7 +60,7 @@ class Starts:
 
     def candidates(self, iterations: int) -> int:
         """How many points of each kind are tried as starts, in a phase of so many iterations."""
-        return max(_MIN_CANDIDATES, self.count, int(self.screening * iterations))
+        return max(_MIN_CANDIDATES, self.count, min(int(self.screening * iterations), _MOST_CANDIDATES))
 
 
 AUTO = Starts(6, until_agreed=True)

@@ -31,6 +31,7 @@ def examples(most, **options):
 def check_program(program):
     note(both_sources(program))
     checks.check_paths(program)
+    checks.check_unseen(program)
     checks.check_densities(program)
     checks.check_targets(program)
     checks.check_regions(program)
@@ -61,7 +62,7 @@ def check_evidences(program):
             assert path.weight == pytest.approx(np.exp(one.log_evidence - total), abs=0.03), path.label
 
 
-@examples(4, phases=[Phase.generate, Phase.shrink])
+@examples(3, phases=[Phase.generate, Phase.shrink])
 @given(programs())
 def test_paths_and_densities(program):
     check_program(program)
