@@ -200,6 +200,14 @@ class Search:
         log_share = math.log(len(rows) / tried)
         return _averaged(arrived, log_share)
 
+    def as_draws(self, found: Tempered) -> Asking[Weighted]:
+        """Particles as if they were draws of a proposal with the same evidence, with members in order."""
+        vectors, weights = found.particles
+        if self.groups:
+            vectors, _ = yield from self._ordered(vectors)
+        shares = np.maximum(weights * len(weights), 1e-300)
+        return Weighted(vectors, np.log(shares) + found.log_evidence)
+
     def _populations(
         self, start: Proposal, rows: np.ndarray, seed: Seed, temperatures: int
     ) -> Asking[list[Arrived]]:

@@ -7,10 +7,8 @@ whenever the proposal has missed something. So of two that disagree the larger o
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from pathmix.engine.requests import Asking
-from pathmix.evidence.search import BLOCK, Opinion, Search, Tempered, Weighted, together
+from pathmix.evidence.search import BLOCK, Opinion, Search, Tempered, together
 from pathmix.evidence.tempered import evaluations
 from pathmix.posterior.evidence import Doubt, Efforts, Evidence
 from pathmix.training.importance import Importance, importance
@@ -21,6 +19,7 @@ _HEAVY = 0.3  # k-hat
 _FEWEST_BLOCKS = 5  # of draws of a proposal of many parts
 _SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
 _MOST_TEMPERATURES = 60
+_FEW_DRAWS = 20  # effective ones, without which an opinion is none
 _SURE = 0.1  # nats, the error up to which particles are believed alone
 _SPREAD = 1.0  # nats between populations of particles, beyond which their mean means little
 _FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts of proposals, round by round
@@ -51,8 +50,8 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
             # Where nothing that started at the prior came to the same place, particles may.
             witness = yield from _particles(search, efforts)
         if witness is not None:
-            found = Weighted(witness.particles.vectors, np.log(np.maximum(witness.particles.weights, 1e-300)))
-            best = yield from search.deepened(together([*starts, found]), search.seed.child(14))
+            starts.append((yield from search.as_draws(witness)))
+            best = yield from search.deepened(together(starts), search.seed.child(14))
             opinions += [best] if best is not None else []
     best = max(
         (one for one in opinions if one.found.good), key=lambda one: _rank(one.found, opinions), default=best
@@ -98,7 +97,7 @@ def _is_good(opinion: Opinion | None) -> bool:
 
 def _confirms(outer: Opinion | None, best: Opinion | None) -> bool:
     """Whether a search that started at the prior found most of it, too."""
-    if outer is None or best is None or outer.found.effective_draws < 20:
+    if outer is None or best is None or outer.found.effective_draws < _FEW_DRAWS:
         return False
     return outer.found.log_evidence > best.found.log_evidence - _MISSING
 
@@ -150,14 +149,20 @@ def _judged(
 
 
 def _by_particles(witness: Tempered | None, opinions: Sequence[Opinion]) -> Evidence:
-    """Where no importance sampling works."""
-    top = max((one.found for one in opinions), key=lambda found: found.effective_draws, default=None)
-    if witness is None:
-        if top is None:
-            return Evidence(-math.inf, math.inf, "importance", math.inf, 0.0, ("khat", "alone"))
+    """Where no importance sampling works: the larger of what it says and what particles say."""
+    top = max(
+        (one.found for one in opinions if one.found.effective_draws >= _FEW_DRAWS),
+        key=lambda found: found.log_evidence,
+        default=None,
+    )
+    if top is not None and (witness is None or top.log_evidence > witness.log_evidence):
+        gap = 0.0 if witness is None else top.log_evidence - witness.log_evidence
+        error = math.hypot(top.error, gap / 2)
         return Evidence(
-            top.log_evidence, top.error, "importance", top.khat, top.effective_draws, ("khat", "alone")
+            top.log_evidence, error, "importance", top.khat, top.effective_draws, ("khat", "alone")
         )
+    if witness is None:
+        return Evidence(-math.inf, math.inf, "importance", math.inf, 0.0, ("khat", "alone"))
     # Populations that all miss the same thing do not differ by it.
     sure = witness.spread < _SPREAD and witness.error < _SURE
     doubts: tuple[Doubt, ...] = () if sure else ("khat", "spread")

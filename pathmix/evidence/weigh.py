@@ -50,7 +50,10 @@ def weigh(
         search = yield from begin(fit, one.draws, fit.elbo_seed.child(1_000), _affordable(fit, efforts))
         searches[id(fit)] = search
         found = yield from quick(search)
-        if found is not None and found.found.effective_draws > fit.evidence.effective_draws:
+        if found is None:
+            return
+        # Only this one knows of exchangeable members.
+        if found.found.good or found.found.effective_draws > fit.evidence.effective_draws:
             fit.evidence = _of_importance(found.found)
             if search.is_plain(found):
                 plain.add(id(fit))
@@ -68,14 +71,15 @@ def weigh(
         return found / found.sum()
 
     waiting = sorted(open_ones, key=lambda one: -one.work.evidence.log_evidence)
-    while waiting:
+    stopping = workshop.executor.stopping  # by Ctrl-C: what is not settled stays in doubt
+    while waiting and not stopping.is_set():
         chunk, waiting = waiting[:_CHUNK], waiting[_CHUNK:]
         workshop.to_the_end(chunk, lambda one: _kept(one, look(one)))
         weight = dict(zip(map(id, fittings), shares(), strict=True))
         if sum(weight[id(one)] for one in chunk) < _NEGLIGIBLE:
             break
     done: set[int] = set()
-    while True:
+    while not stopping.is_set():
         weight = dict(zip(map(id, fittings), shares(), strict=True))
         rivals = [
             one
