@@ -65,7 +65,7 @@ def judged(
 def _resolved(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]:
     """How many of the first paths are in an order beyond doubt."""
     if len(paths) == 1 or paths[1].weight < 1e-4:
-        return [f"{paths[0].label} has all the weight."] if len(paths) > 1 else []
+        return [f"{paths[0].label} has all the weight among the paths seen."] if len(paths) > 1 else []
     count = 0
     for one, other in pairwise(paths):
         apart = one.log_evidence - other.log_evidence
@@ -91,8 +91,9 @@ def _doubted(paths: Sequence[FittedPath]) -> list[str]:
     for doubt, words in _REMEDIES.items():
         having = [path for path in doubted if doubt in path.doubts]
         if sum(path.weight for path in having) >= _NOTABLE / 2:
-            first = having[0].label
-            found.append(f"{_paths(len(having))} of {len(paths)} ({first}, ...) have {words}.")
+            named = having[0].label + (", ..." if len(having) > 1 else "")
+            verb = "have" if len(having) > 1 else "has"
+            found.append(f"{_paths(len(having))} of {len(paths)} ({named}) {verb} {words}.")
     return found or [f"{_paths(len(doubted))} with small weights have evidences that are not settled."]
 
 
