@@ -6,23 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-import optax
 import pyro
 import pyro.distributions as pdist
 import pytest
 import torch
 from scipy import stats
 
-import pathmix
 from pathmix.engine.executables import Executables
 from pathmix.engine.requests import answered
 from pathmix.evidence.symmetry import exchangeable
-from pathmix.frontends.recognise import bind
-from pathmix.program.seeds import Seed
-from pathmix.regions.region import read_region
-from pathmix.target.target import make_target
-from pathmix.training.fit import PathFit, TrainingOptions
 from tests import exact
+from tests.evidence.searching import fit_of, paths_of
 
 pytestmark = pytest.mark.usefixtures("engine")
 Y = np.array([-2.1, -1.8, -2.4, 1.9, 2.2, 2.0])
@@ -30,21 +24,11 @@ Y = np.array([-2.1, -1.8, -2.4, 1.9, 2.2, 2.0])
 
 def groups_of(model, *args):
     """The exchangeable members of a program that has one path: how many, and of which sites."""
-    discovery = pathmix.PriorDiscovery(200)
-    found = discovery.discover(bind(model, args, {}, discovery.limits), Seed.of(0), lambda *_: None)
-    (path,) = found.paths
-    target = make_target(path.slp, read_region(path.slp, path.draws, boxes=True), path.draws)
-    executables = Executables()
-    options = TrainingOptions(optax.adam(0.01), 4, 100)
-    fit = PathFit(target, pathmix.MeanField(), "reparam", options, executables, Seed.of(1))
-    fit.start = fit.start_from(fit.unconstrained(path.draws))
-    groups = answered(exchangeable(fit, path.draws), executables.answer)
-    return {
-        tuple(
-            sorted({target.sites[s].name for family in group.families for s in family.sites})
-        ): group.members
-        for group in groups
-    }
+    (path,), executables = paths_of(model, *args), Executables()
+    fit = fit_of(path, executables)
+    groups, sites = answered(exchangeable(fit, path.draws), executables.answer), fit.target.sites
+    named = [{sites[s].name for family in group.families for s in family.sites} for group in groups]
+    return {tuple(sorted(names)): group.members for names, group in zip(named, groups, strict=True)}
 
 
 def vectors(y):
