@@ -25,6 +25,7 @@ test: lint
 trust: .venv/installed
 	$(BIN)/pytest -n 2 --dist loadfile -m trust
 	$(BIN)/python -m trust
+	$(BIN)/python -m trust.calibration
 
 # The quick part of the suite on the lowest and on the highest versions that pyproject.toml allows.
 QUICK := tests/doors tests/program tests/guides tests/allocation tests/test_docs.py tests/discovery/test_discovery.py \

@@ -10,6 +10,7 @@ from pathmix.posterior.draws import Draws
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.status import Status
+from pathmix.posterior.verdict import Verdict
 from pathmix.training.starts import Starts
 from pathmix.version import __version__
 
@@ -35,5 +36,6 @@ __all__ = [
     "Status",
     "SuccessiveHalving",
     "Uniform",
+    "Verdict",
     "__version__",
 ]
