@@ -16,6 +16,7 @@ from pathmix.evidence.mixture import Mixture
 from pathmix.evidence.proposal import Proposal
 from pathmix.evidence.symmetry import (
     Group,
+    confirmed,
     exchangeable,
     make_constrain,
     make_ordered,
@@ -32,6 +33,7 @@ from pathmix.training.importance import Importance, importance
 BLOCK = 2_000  # draws that are made at once
 _DEEP = (16, 16, 32, 32, 64)  # parts of a proposal, round by round
 _DEEP_BLOCKS = 5
+_WIDE_BLOCKS = 10
 _ENOUGH = 0.5  # of the effective draws that a normal posterior would leave
 _ENOUGH_DEEP = 0.1  # of all draws
 PARTICLES = 8_192  # that stand for a path's posterior
@@ -85,16 +87,12 @@ class Search:
             vectors, _ = yield from self._ordered(vectors)
         return Weighted(vectors, ratios)
 
-    def from_prior(self) -> Asking[Weighted]:
-        """Draws around the prior."""
-        wide = self._around_prior
-        vectors = wide.draw(self.seed.child(1).generator(), BLOCK)
-        if self.groups:
-            vectors, _ = yield from self._ordered(vectors)
-        seen = yield from self.fit.densities(vectors)
-        return Weighted(
-            vectors, _where_inside(seen.log_joint + seen.log_det, seen.inside) - wide.log_prob(vectors)
-        )
+    def from_prior(self) -> Asking[Opinion]:
+        """Draws around the prior, many where they are cheap: narrow modes are met with by chance only."""
+        wide = Mixture(np.ones(1), (self._around_prior,))
+        blocks = max(1, min(_WIDE_BLOCKS, (self.until - self.fit.evaluations) // (4 * BLOCK)))
+        drawn = yield from self.more(wide, self.seed.child(1), blocks)
+        return Opinion(wide, importance(drawn.log_ratios), drawn)
 
     def drawn(self, proposal: Mixture, seed: Seed) -> Asking[Weighted]:
         """Draws of a proposal; those that are out of order count as zero, the others for all orders."""
@@ -250,7 +248,7 @@ def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking
         key = ("constrain", fit.target.structure, vectors.shape)
         build = partial(make_constrain, fit.target)
         (values,) = yield from asked([Request(key, build, fit.target.arguments, vectors)])
-        groups = ordered_by(groups, values)
+        groups = yield from confirmed(fit, ordered_by(groups, values), values)
     return Search(fit, groups, seed, until)
 
 

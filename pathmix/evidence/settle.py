@@ -36,14 +36,15 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     guide = yield from search.from_guide()
     inner = yield from search.fitted(guide, search.seed.child(11), _FROM_GUIDE)
     around = yield from search.from_prior()
-    outer = yield from search.fitted(around, search.seed.child(12), _FROM_PRIOR)
+    outer = yield from search.fitted(around.drawn, search.seed.child(12), _FROM_PRIOR)
     opinions = [opinion for opinion in (inner, outer) if opinion is not None]
     plain = [opinion for opinion in opinions if search.is_plain(opinion)]
     best, witness = None, None
-    if len(opinions) == 2 and len(plain) > 0 and _agree(opinions):
+    missed = any(_above(around.found, one.found, errors=2) for one in plain)
+    if len(opinions) == 2 and len(plain) > 0 and _agree(opinions) and not missed:
         best = min(plain, key=lambda one: one.found.error)
     else:
-        starts = [opinion.drawn for opinion in opinions] or [guide, around]
+        starts = [*(opinion.drawn for opinion in opinions), around.drawn]
         best = yield from search.deepened(together(starts), search.seed.child(13))
         opinions += [best] if best is not None else []
         if not (_is_good(best) and _confirms(outer, best)):
@@ -102,8 +103,8 @@ def _confirms(outer: Opinion | None, best: Opinion | None) -> bool:
     return outer.found.log_evidence > best.found.log_evidence - _MISSING
 
 
-def _above(one: Importance, other: Importance) -> bool:
-    return one.log_evidence - other.log_evidence > _AGREED + 4 * math.hypot(one.error, other.error)
+def _above(one: Importance, other: Importance, errors: float = 4) -> bool:
+    return one.log_evidence - other.log_evidence > _AGREED + errors * math.hypot(one.error, other.error)
 
 
 def _agree(opinions: Sequence[Opinion]) -> bool:

@@ -21,7 +21,9 @@ from pathmix.program.values import SiteRows
 from pathmix.target.target import Arguments, Target
 from pathmix.training.fit import PathFit
 
-_ROWS = 8  # prior draws at which a swap is tried
+_ROWS = 16  # draws at which a swap is tried
+_MOST_ROWS = 512  # among which those are sought
+_NOTICEABLE = 1e-2  # nats: a density that is rounded to more tells nothing
 _MOST_TOGETHER = 5  # families of one size, all of whose subsets are tried
 _SEPARATED = 1.0  # standard deviations between members of a group, beyond which a guide has chosen an order
 
@@ -55,19 +57,47 @@ def exchangeable(fit: PathFit, draws: SiteRows) -> Asking[tuple[Group, ...]]:
     families = _families(target)
     if not families or not all(target.coordinates.kept):
         return ()
-    columns, density = yield from _tried(fit, draws)
-    if len(density) < 2:
-        return ()
+    columns = [column[:_MOST_ROWS] for column in target.columns(draws)]
     candidates = [
         (together, member) for together in _alike(families) for member in range(together[0].size - 1)
     ]
-    swapped = [_swapped(columns, together, member, member + 1) for together, member in candidates]
-    stacked = [np.concatenate(column) for column in zip(*swapped, strict=True)]
-    seen = yield from fit.densities(_vectors(fit, stacked))
-    after = np.where(seen.inside, seen.log_joint, np.nan).reshape(len(candidates), -1)
-    tolerance = 1e-8 if after.dtype == np.float64 else 1e-4
-    same = np.all(np.abs(after - density) <= tolerance * (1 + np.abs(density)), axis=1)
+    same = yield from _unnoticed(fit, columns, candidates)
     return tuple(_groups(candidates, same))
+
+
+def confirmed(
+    fit: PathFit, groups: Sequence[Group], columns: Sequence[np.ndarray]
+) -> Asking[tuple[Group, ...]]:
+    """The groups whose swaps the density does not notice at draws of the guide either.
+
+    What is symmetric where prior draws are may not be where the posterior is: beyond a bound, or a hinge.
+    """
+    kept = []
+    for group in groups:
+        swaps = [(group.families, member) for member in group.members[:-1]]
+        same = yield from _unnoticed(fit, [column[:_MOST_ROWS] for column in columns], swaps)
+        kept += [group] if np.all(same) else []
+    return tuple(kept)
+
+
+def _unnoticed(
+    fit: PathFit, columns: Sequence[np.ndarray], swaps: Sequence[tuple[tuple[Family, ...], int]]
+) -> Asking[np.ndarray]:
+    """Which swaps of a member with the next leave the densities of all rows as they are.
+
+    Rows with huge densities are left out: rounding would hide what changes.
+    """
+    seen = yield from fit.densities(_vectors(fit, columns))
+    tolerance = (1e-9 if seen.log_joint.dtype == np.float64 else 1e-5) * (1 + np.abs(seen.log_joint))
+    usable = np.flatnonzero(seen.inside & np.isfinite(seen.log_joint) & (tolerance < _NOTICEABLE))[:_ROWS]
+    if len(usable) < 2:
+        return np.zeros(len(swaps), bool)
+    rows = [column[usable] for column in columns]
+    swapped = [_swapped(rows, together, member, member + 1) for together, member in swaps]
+    stacked = [np.concatenate(column) for column in zip(*swapped, strict=True)]
+    after = yield from fit.densities(_vectors(fit, stacked))
+    density = np.where(after.inside, after.log_joint, np.nan).reshape(len(swaps), -1)
+    return np.all(np.abs(density - seen.log_joint[usable]) <= tolerance[usable], axis=1)
 
 
 def _families(target: Target) -> list[Family]:
@@ -103,14 +133,6 @@ def _alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
                     len(family.sites) for family in chosen
                 ):
                     yield chosen
-
-
-def _tried(fit: PathFit, draws: SiteRows) -> Asking[tuple[list[np.ndarray], np.ndarray]]:
-    """Prior draws with a density, and it."""
-    columns = [column[: 8 * _ROWS] for column in fit.target.columns(draws)]
-    seen = yield from fit.densities(_vectors(fit, columns))
-    usable = np.flatnonzero(seen.inside & np.isfinite(seen.log_joint))[:_ROWS]
-    return [column[usable] for column in columns], np.asarray(seen.log_joint[usable])
 
 
 def _vectors(fit: PathFit, columns: Sequence[np.ndarray]) -> np.ndarray:

@@ -11,7 +11,7 @@ from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
 from pathmix.evidence.search import Search, begin
 from pathmix.evidence.settle import quick, settle
-from pathmix.posterior.evidence import UNKNOWN, Doubt, Efforts, Evidence
+from pathmix.posterior.evidence import HOPELESS, UNKNOWN, Doubt, Efforts, Evidence
 from pathmix.training.fit import PathFit
 from pathmix.training.importance import Importance
 from pathmix.training.phases import Workshop
@@ -20,6 +20,7 @@ _log = logging.getLogger("pathmix")
 
 _NEGLIGIBLE = 2e-3  # a weight; beneath it nothing is settled
 _SMALL = 1e-2  # one up to which a posterior that looks like one blob needs no second opinion
+_MOST_HOPES = 16
 _CHUNK = 32  # paths that are looked at before it is asked whether more can matter
 _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
@@ -60,7 +61,11 @@ def weigh(
 
     def finish(one: Fitting, error: float) -> Asking[None]:
         fit = one.work
-        fit.evidence = yield from settle(searches[id(fit)], _affordable(fit, efforts), error)
+        found = yield from settle(searches[id(fit)], _affordable(fit, efforts), error)
+        if found.settled or not found.log_evidence < fit.evidence.log_evidence:
+            fit.evidence = found
+        else:  # estimates are unbiased: what was seen before cannot be too much by far
+            fit.evidence = fit.evidence._replace(doubts=found.doubts)
 
     def shares() -> np.ndarray:
         logs = np.array([one.work.evidence.log_evidence + math.log(copies[id(one.work)]) for one in fittings])
@@ -69,6 +74,18 @@ def weigh(
             return np.zeros(len(logs))
         found = np.where(np.isfinite(logs), np.exp(np.minimum(logs - top, 0.0)), 0.0)
         return found / found.sum()
+
+    def hopes() -> list[Fitting]:
+        """Some paths whose evidences are not known, and may be much larger than what was seen of them."""
+        top = max((one.work.evidence.log_evidence for one in fittings), default=-math.inf)
+        found = [
+            one
+            for one in open_ones
+            if id(one.work) in searches
+            and not one.work.evidence.settled
+            and one.work.evidence.log_evidence > top - HOPELESS
+        ]
+        return sorted(found, key=lambda one: -one.work.evidence.log_evidence)[:_MOST_HOPES]
 
     waiting = sorted(open_ones, key=lambda one: -one.work.evidence.log_evidence)
     stopping = workshop.executor.stopping  # by Ctrl-C: what is not settled stays in doubt
@@ -86,7 +103,7 @@ def weigh(
             for one in open_ones
             if id(one) not in done
             and id(one.work) in searches
-            and weight[id(one)] >= (_SMALL if id(one.work) in plain else _NEGLIGIBLE)
+            and (weight[id(one)] >= (_SMALL if id(one.work) in plain else _NEGLIGIBLE) or one in hopes())
         ]
         if not rivals:
             return
@@ -113,7 +130,8 @@ def _first(fit: PathFit) -> Evidence:
     if fit.target.dim == 0:
         return Evidence(fit.estimate.elbo, 0.0, "exact")
     assert fit.importance is not None
-    return _of_importance(fit.importance)
+    found = _of_importance(fit.importance)
+    return found if found.settled else found._replace(doubts=("unsought",))
 
 
 def _of_importance(found: Importance) -> Evidence:

@@ -8,8 +8,10 @@ import numpy as np
 
 EvidenceMethod = Literal["exact", "importance", "smc", "elbo"]
 # Too heavy tails of importance weights; nobody to confirm it; estimates that contradict each other;
-# populations of particles that do; a search that ended with an error; nothing to estimate it from.
-Doubt = Literal["khat", "alone", "disagreement", "spread", "failed", "none"]
+# populations of particles that do; a search that ended with an error; no search, for the path seemed to have
+# no weight; nothing to estimate it from.
+Doubt = Literal["khat", "alone", "disagreement", "spread", "failed", "unsought", "none"]
+HOPELESS = 20.0  # nats below the best path: farther down, a doubted evidence does not matter
 
 
 class Particles(NamedTuple):
@@ -40,7 +42,7 @@ class Evidence(NamedTuple):
     particles: Particles | None = None  # that take the place of the guide's draws
 
     def doubted(self, doubt: Doubt) -> "Evidence":
-        return self._replace(doubts=(*self.doubts, doubt))
+        return self if doubt in self.doubts else self._replace(doubts=(*self.doubts, doubt))
 
     @property
     def settled(self) -> bool:

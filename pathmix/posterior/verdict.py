@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from pathmix.discovery.report import DiscoveryReport
-from pathmix.posterior.evidence import Doubt
+from pathmix.posterior.evidence import HOPELESS, Doubt
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.status import Status
 
@@ -22,6 +22,7 @@ _REMEDIES: dict[Doubt, str] = {
     "starts=12 or a larger budget may mend it",
     "spread": "populations of particles that ended far apart; smc_evaluations=10_000_000 may mend it",
     "failed": "an evidence whose search ended with an error",
+    "unsought": "evidences that were not looked for",
     "none": "no evidence at all",
 }
 
@@ -85,16 +86,26 @@ def _resolved(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]
 def _doubted(paths: Sequence[FittedPath]) -> list[str]:
     """What is wrong with the evidences of paths that may carry weight."""
     found: list[str] = []
-    doubted = [path for path in paths if path.doubts and path.weight > 0]
-    if sum(path.weight for path in doubted) < _NOTABLE:
+    # What is in doubt is more often too small than too large, so a small weight excuses nobody.
+    best = max(path.log_evidence for path in paths)
+    doubted = [
+        path
+        for path in paths
+        if path.doubts and path.status.usable and (path.weight > _NOTABLE / 2 or _may_matter(path, best))
+    ]
+    if not doubted:
         return []
     for doubt, words in _REMEDIES.items():
         having = [path for path in doubted if doubt in path.doubts]
-        if sum(path.weight for path in having) >= _NOTABLE / 2:
+        if having:
             named = having[0].label + (", ..." if len(having) > 1 else "")
             verb = "have" if len(having) > 1 else "has"
             found.append(f"{_paths(len(having))} of {len(paths)} ({named}) {verb} {words}.")
-    return found or [f"{_paths(len(doubted))} with small weights have evidences that are not settled."]
+    return found
+
+
+def _may_matter(path: FittedPath, best: float) -> bool:
+    return not {"unsought", "none"} & set(path.doubts) and path.log_evidence > best - HOPELESS
 
 
 def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:

@@ -44,7 +44,7 @@ def importance(log_ratios: np.ndarray) -> Importance:
     mean = float(np.mean(weights))
     spread = float(np.mean((weights / mean - 1) ** 2))
     # Weights without a finite variance do not show their error, but their tail does.
-    hidden = 2 * count ** (khat - 1) if khat > SAFE_KHAT else 0.0
+    hidden = 2 * count ** (min(khat, 1.0) - 1) if khat > SAFE_KHAT else 0.0
     return Importance(
         log_evidence=float(top) + math.log(mean),
         error=math.hypot(math.sqrt(spread / count), min(hidden, 1.0)),

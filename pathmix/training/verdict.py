@@ -11,6 +11,7 @@ _DOUBTS: dict[Doubt, str] = {
     "disagreement": "Two estimates of its evidence disagree beyond their errors: modes may be missing.",
     "spread": "Populations of particles ended far apart: its evidence is rough.",
     "failed": "The search for its evidence failed, so it is that of the guide.",
+    "unsought": "Its evidence was not looked for, for it seemed to have no weight.",
     "none": "It has no evidence.",
 }
 _LONG = 1_000  # steps, from which on a rise by less is nothing
