@@ -11,7 +11,7 @@ EvidenceMethod = Literal["exact", "importance", "smc", "elbo"]
 # populations of particles that do; a search that ended with an error; no search, for the path seemed to have
 # no weight; nothing to estimate it from.
 Doubt = Literal["khat", "alone", "disagreement", "spread", "failed", "unsought", "none"]
-HOPELESS = 20.0  # nats below the best path: farther down, a doubted evidence does not matter
+HOPELESS = 60.0  # nats below the best path: farther down, a doubted evidence does not matter
 
 
 class Particles(NamedTuple):

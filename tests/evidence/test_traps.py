@@ -1,0 +1,147 @@
+"""Programs made to mislead the search for evidences: it is right, or says that it is not."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro import sample
+from scipy import stats
+
+import pathmix
+from tests import exact
+
+GRID = np.linspace(-7, 7, 1_401)
+CELL = 2 * np.log(GRID[1] - GRID[0])
+
+
+def check(model, key, truth, seed):
+    """Weights within 0.03 or a verdict that is not ok; evidences without doubt within five errors."""
+    posterior = exact.fit(model, seed=seed, budget=10_000)
+    weights = {key(path): path.weight for path in posterior.paths}
+    shares = dict(zip(truth, exact.softmax(list(truth.values())), strict=True))
+    for path in posterior.paths:
+        if not path.doubts:
+            error = max(5 * path.log_evidence_error, 0.03)
+            assert path.log_evidence == pytest.approx(truth[key(path)], abs=error)
+    assert not posterior.verdict.ok or weights == pytest.approx(shares, abs=0.03)
+    return posterior
+
+
+def bounded():
+    """Both sites look alike, but one has a bound that few prior draws come to, and the posterior does."""
+    x1 = sample("x1", dist.Normal(0, 1))
+    if x1 < 2.5:
+        x2 = sample("x2", dist.Normal(0, 1))
+        sample("y", dist.Normal(x1 * x2, 0.1), obs=-3.0)
+        sample("z", dist.Normal(x1 + x2, 0.1), obs=2.0)
+    else:
+        sample("y", dist.Normal(x1, 3), obs=-3.0)
+        sample("z", dist.Normal(x1, 1), obs=2.0)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_bound_ends_a_symmetry(seed):
+    a, b = GRID[:, None], GRID
+    low = stats.norm.logpdf(a) + stats.norm.logpdf(b) + stats.norm.logpdf(-3, a * b, 0.1)
+    low = low + stats.norm.logpdf(2, a + b, 0.1) + np.where(a < 2.5, 0, -np.inf)
+    high = stats.norm.logpdf(GRID) + stats.norm.logpdf(-3, GRID, 3) + stats.norm.logpdf(2, GRID, 1)
+    truth = {2: exact.logsumexp(low) + CELL, 1: exact.logsumexp(high[GRID >= 2.5]) + CELL / 2}
+    posterior = check(bounded, lambda path: len(path.addresses), truth, seed)
+    draws = posterior.sample(0, 500)
+    assert np.all(np.isfinite(draws["x1"].compressed())) and np.all(draws["x1"][~draws["x2"].mask] < 2.5)
+
+
+def hinged():
+    """Alike but for a hinge, beyond which the posterior is."""
+    if sample("k", dist.Bernoulli(0.5)):
+        a, b = sample("x1", dist.Normal(0, 1)), sample("x2", dist.Normal(0, 1))
+        sample("y", dist.Normal(a + b, 0.3), obs=3.0)
+        sample("z", dist.Normal(jnp.maximum(a - 2.4, 0), 0.1), obs=0.5)
+    else:
+        c = sample("c", dist.Normal(0, 1))
+        sample("y", dist.Normal(c, 1), obs=3.0)
+        sample("z", dist.Normal(c, 1), obs=0.5)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_hinge_ends_a_symmetry(seed):
+    a, b = GRID[:, None], GRID
+    two = stats.norm.logpdf(a) + stats.norm.logpdf(b) + stats.norm.logpdf(3, a + b, 0.3)
+    two = two + stats.norm.logpdf(0.5, np.maximum(a - 2.4, 0), 0.1)
+    one = stats.norm.logpdf(GRID) + stats.norm.logpdf(3, GRID, 1) + stats.norm.logpdf(0.5, GRID, 1)
+    logs = {1: exact.logsumexp(two) + CELL, 0: exact.logsumexp(one) + CELL / 2}
+    truth = {k: np.log(0.5) + log for k, log in logs.items()}
+    check(hinged, lambda path: path.pinned["k"], truth, seed)
+
+
+def sensors(dim, wide, narrow):
+    """Two sensors, each of which may have failed: a wide mode, and a narrow one a third as heavy."""
+
+    def model():
+        k = sample("k", dist.Bernoulli(0.5))
+        x = sample("x", dist.Normal(0, 1).expand([dim]).to_event(1)) if k else sample("c", dist.Normal(0, 1))
+        for name, scale, seen in (("wide", wide, -0.7), ("narrow", narrow, 1.0)):
+            if k:
+                works = dist.Normal(x, scale).log_prob(seen).sum()
+                value = jnp.logaddexp(works, dim * dist.Normal(0, 2).log_prob(seen)) - jnp.log(2)
+            else:
+                value = dim * dist.Normal(x, 1.5).log_prob(seen)
+            numpyro.factor(name, value)
+
+    return model
+
+
+@pytest.mark.parametrize(("dim", "wide", "narrow"), [(2, 0.3, 0.03), (5, 0.4, 0.2)])
+def test_a_narrow_mode_far_from_the_guide(dim, wide, narrow):
+    logs = []
+    for first, second in itertools.product([True, False], repeat=2):
+        failed = (not first) * stats.norm.logpdf(-0.7, 0, 2) + (not second) * stats.norm.logpdf(1.0, 0, 2)
+        seen = np.array([-0.7, 1.0])[[first, second]]
+        noise = np.array([wide, narrow])[[first, second]]
+        works = 0.0
+        if len(seen):
+            covariance = np.ones((len(seen), len(seen))) + np.diag(noise**2)
+            works = stats.multivariate_normal.logpdf(seen, np.zeros(len(seen)), covariance)
+        logs.append(dim * (failed + works))
+    level = stats.norm.logpdf(GRID) + dim * (
+        stats.norm.logpdf(GRID, -0.7, 1.5) + stats.norm.logpdf(GRID, 1, 1.5)
+    )
+    truth = {1: exact.logsumexp(logs) - np.log(8), 0: exact.logsumexp(level) + CELL / 2 - np.log(2)}
+    check(sensors(dim, wide, narrow), lambda path: path.pinned["k"], truth, 0)
+
+
+def test_a_doubted_path_is_not_excused_by_its_small_weight():
+    """A prior a hundred thousand wide, and data that are sharp: the search may not find them, but says so."""
+
+    def model(y):
+        if sample("k", dist.Bernoulli(0.5)):
+            mean, scale = sample("a", dist.Normal(0, 1e5)), sample("b", dist.LogNormal(0.0, 5.0))
+        else:
+            mean, scale = sample("c", dist.Cauchy(0.0, 1e3)), 1.0
+        sample("y", dist.Normal(mean, scale).expand([3]).to_event(1), obs=y)
+
+    posterior = exact.fit(model, np.array([1234.5, 1234.6, 1234.4]), seed=2)
+    wide = next(path for path in posterior.paths if path.pinned["k"])
+    assert not posterior.verdict.ok or wide.weight == pytest.approx(0.1045, abs=0.03)
+
+
+def test_little_effort_keeps_what_the_guide_has_found():
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(60, 20))
+    y = x @ generator.normal(size=20) + 0.3 * generator.normal(size=60)
+
+    def model(x, y):
+        if sample("k", dist.Bernoulli(0.5)):
+            mean, scale = x @ sample("w", dist.Normal(0, 3).expand([20]).to_event(1)), 0.3
+        else:
+            mean, scale = 0.0, sample("s", dist.HalfNormal(10.0))
+        sample("y", dist.Normal(mean, scale), obs=y)
+
+    posterior = pathmix.SDVI(model, evidence_draws=2_000, progress=False).run(0, x, y)
+    covariance = 9 * x @ x.T + 0.09 * np.eye(60)
+    truth = np.log(0.5) + stats.multivariate_normal.logpdf(y, np.zeros(60), covariance)
+    assert posterior.weights["k=1"] > 0.99
+    assert posterior.log_evidence == pytest.approx(truth, abs=0.2)
