@@ -6,7 +6,6 @@ from functools import lru_cache
 import jax
 
 
-@lru_cache
 def compiler_options(level: int) -> dict[str, bool | int]:
     """Those that this version of XLA knows, on this kind of device, for a level of optimisation.
 
@@ -22,12 +21,15 @@ def compiler_options(level: int) -> dict[str, bool | int]:
         "xla_cpu_parallel_codegen_split_count": 1,
     }
     chosen = os.environ.get("XLA_FLAGS", "")  # by the user, who knows best
-    return {name: value for name, value in wanted.items() if name not in chosen and _is_known(name, value)}
+    return {name: value for name, value in wanted.items() if name not in chosen and _is_known(name)}
 
 
-def _is_known(name: str, value: bool | int) -> bool:
-    try:
-        jax.jit(lambda: 0, compiler_options={name: value})()
-    except jax.errors.JaxRuntimeError:
-        return False
-    return True
+@lru_cache
+def _is_known(name: str) -> bool:
+    for value in (1, True):  # a number or a yes, whichever it takes
+        try:
+            jax.jit(lambda: 0, compiler_options={name: value})()
+        except jax.errors.JaxRuntimeError:
+            continue
+        return True
+    return False

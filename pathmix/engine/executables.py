@@ -65,6 +65,7 @@ class Executables:
 
     def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
         self.memory_limit = memory_limit
+        self._options = compiler_options(1)  # found by compiling, which is not to be counted later
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._sizes: dict[Hashable, int] = {}  # of the batches of each executable
         self._facts: dict[Hashable, Any] = {}
@@ -120,7 +121,6 @@ class Executables:
             entry = self._entry(
                 (first.key, batch.form),
                 lambda packings: batched(first.build(), batch.form, packings),
-                first.level,
             )
             vectors, large = jax.device_get(entry.of_one_type(len(requests), first.common, batch.arrays))
         except Exception as error:
@@ -137,14 +137,12 @@ class Executables:
             self._sizes[request.key] = found
             return found
 
-    def _entry(
-        self, key: Hashable, build: Callable[[list[Packing]], Callable[..., Any]], level: int = 1
-    ) -> _Entry:
+    def _entry(self, key: Hashable, build: Callable[[list[Packing]], Callable[..., Any]]) -> _Entry:
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
                 packings: list[Packing] = []
-                function = jax.jit(build(packings), compiler_options=compiler_options(level))
+                function = jax.jit(build(packings), compiler_options=self._options)
                 entry = self._entries[key] = _Entry(function, packings)
                 self._built += 1
                 self._make_room()

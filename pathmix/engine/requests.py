@@ -24,7 +24,6 @@ class Request:
     moving: Any
     common: tuple[Any, ...] = ()  # numbers; members with other ones are in another batch
     footprint: int = 0  # bytes that one member takes
-    level: int = 1  # of optimisation, by the compiler
 
 
 @dataclass(frozen=True)

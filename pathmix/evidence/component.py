@@ -1,4 +1,4 @@
-"""Particles of tempered SMC as a component of the posterior."""
+"""Weighted vectors, of importance sampling or of tempered SMC, as a component of the posterior."""
 
 import math
 from dataclasses import dataclass

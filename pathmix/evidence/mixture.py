@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
+from scipy.cluster.vq import ClusterError, kmeans2
+from scipy.special import logsumexp, softmax
 
 from pathmix.evidence.proposal import Proposal
 
@@ -34,7 +35,8 @@ class Mixture(NamedTuple):
             vectors, weights = vectors[rows], np.full(_MOST_FITTED, 1 / _MOST_FITTED)
         chosen = generator.choice(len(vectors), size=min(len(vectors), 2_000), p=weights)
         white = np.linalg.solve(whole.factor, (vectors - whole.loc).T).T
-        centres, _ = kmeans2(white[chosen], count, minit="++", rng=generator, missing="warn")
+        centres = _centres(white[chosen], count, generator)
+        count = len(centres)
         distances = ((white[:, None] - centres[None]) ** 2).sum(axis=2)
         found = (np.argmin(distances, axis=1)[:, None] == np.arange(count)).astype(float)
         shares, parts = np.ones(1), (whole,)
@@ -46,8 +48,7 @@ class Mixture(NamedTuple):
             shares = mass[kept] / mass[kept].sum()
             parts = tuple(Proposal.of(vectors, weights * found[:, part]) for part in kept)
             logs = np.log(shares) + np.stack([part.log_prob(vectors) for part in parts], axis=1)
-            found = np.exp(logs - logs.max(axis=1, keepdims=True))
-            found /= found.sum(axis=1, keepdims=True)
+            found = softmax(logs, axis=1)
             count = len(kept)
         wider = tuple(Proposal(part.loc, _WIDER * part.factor) for part in (*parts, whole))
         return cls(np.append((1 - _DEFENCE) * shares, _DEFENCE), wider)
@@ -63,8 +64,17 @@ class Mixture(NamedTuple):
 
     def log_prob(self, vectors: np.ndarray) -> np.ndarray:
         logs = np.log(self.shares) + np.stack([part.log_prob(vectors) for part in self.parts], axis=1)
-        top = logs.max(axis=1)
-        return top + np.log(np.exp(logs - top[:, None]).sum(axis=1))
+        return np.asarray(logsumexp(logs, axis=1))
+
+
+def _centres(vectors: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
+    different = np.unique(vectors, axis=0)
+    if len(different) <= count:
+        return different
+    try:
+        return kmeans2(vectors, count, minit="++", rng=generator, missing="raise")[0]
+    except ClusterError:  # some had no vector left: any will do to start with
+        return vectors[generator.choice(len(vectors), size=count)]
 
 
 def _is_enough(weights: np.ndarray, dim: int) -> bool:

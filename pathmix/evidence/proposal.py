@@ -20,8 +20,8 @@ class Proposal(NamedTuple):
     factor: np.ndarray  # Cholesky factor of its scale matrix
 
     @classmethod
-    def of(cls, vectors: np.ndarray, weights: np.ndarray | None = None, wider: float = 1.0) -> "Proposal":
-        """With the mean and `wider` times the spread of weighted vectors."""
+    def of(cls, vectors: np.ndarray, weights: np.ndarray | None = None) -> "Proposal":
+        """With the mean and the spread of weighted vectors."""
         given = np.ones(len(vectors)) if weights is None else weights
         weights = np.asarray(given / given.sum())
         loc = weights @ vectors
@@ -32,7 +32,7 @@ class Proposal(NamedTuple):
         effective = 1 / np.sum(weights**2)
         trust = effective / (effective + 2 * len(loc))
         full = trust * full + (1 - trust + 1e-9) * np.diag(variances)
-        return cls(loc, wider * np.linalg.cholesky(full))
+        return cls(loc, np.linalg.cholesky(full))
 
     def draw(self, generator: np.random.Generator, count: int) -> np.ndarray:
         normal = generator.standard_normal((count, len(self.loc)))

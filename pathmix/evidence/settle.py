@@ -7,9 +7,11 @@ whenever the proposal has missed something. So of two that disagree the larger o
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from pathmix.engine.requests import Asking
-from pathmix.evidence.search import BLOCK, Opinion, Search, Tempered, together
-from pathmix.evidence.tempered import evaluations
+from pathmix.evidence.populations import Tempered, as_draws, tempered
+from pathmix.evidence.search import BLOCK, Opinion, Search, together
 from pathmix.posterior.evidence import Doubt, Efforts, Evidence
 from pathmix.training.importance import Importance, importance
 
@@ -18,30 +20,32 @@ _MISSING = 0.5  # nats, by which a search that starts at the prior may fall shor
 _HEAVY = 0.3  # k-hat
 _FEWEST_BLOCKS = 5  # of draws of a proposal of many parts
 _SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
-_MOST_TEMPERATURES = 60
 _FEW_DRAWS = 20  # effective ones, without which an opinion is none
 _SURE = 0.1  # nats, the error up to which particles are believed alone
 _SPREAD = 1.0  # nats between populations of particles, beyond which their mean means little
 _FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts of proposals, round by round
 
 
-def quick(search: Search) -> Asking[Opinion | None]:
-    """What importance sampling from the guide on finds, without further ado."""
-    first = yield from search.from_guide()
-    return (yield from search.fitted(first, search.seed.child(10), (1,) * 8))
+def quick(search: Search) -> Asking[Opinion]:
+    """What importance sampling finds from the guide on; from the prior on, if the guide misses the path."""
+    guide = yield from search.from_guide()
+    first = guide if np.isfinite(guide.found.error) else (yield from search.from_prior())
+    found = yield from search.fitted(first.drawn, search.seed.child(10), (1,) * 8)
+    return _better(first, found)
 
 
 def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     """The evidence, to an error of about so much."""
     guide = yield from search.from_guide()
-    inner = yield from search.fitted(guide, search.seed.child(11), _FROM_GUIDE)
+    inner = _better(guide, (yield from search.fitted(guide.drawn, search.seed.child(11), _FROM_GUIDE)))
     around = yield from search.from_prior()
     outer = yield from search.fitted(around.drawn, search.seed.child(12), _FROM_PRIOR)
-    opinions = [opinion for opinion in (inner, outer) if opinion is not None]
+    opinions = [inner] if outer is None else [inner, outer]
     plain = [opinion for opinion in opinions if search.is_plain(opinion)]
     best, witness = None, None
     missed = any(_above(around.found, one.found, errors=2) for one in plain)
-    if len(opinions) == 2 and len(plain) > 0 and _agree(opinions) and not missed:
+    agreed = outer is not None and bool(plain) and _agree(opinions) and not missed
+    if agreed:
         best = min(plain, key=lambda one: one.found.error)
     else:
         starts = [*(opinion.drawn for opinion in opinions), around.drawn]
@@ -49,9 +53,9 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
         opinions += [best] if best is not None else []
         if not (_is_good(best) and _confirms(outer, best)):
             # Where nothing that started at the prior came to the same place, particles may.
-            witness = yield from _particles(search, efforts)
+            witness = yield from tempered(search, efforts.smc)
         if witness is not None:
-            starts.append((yield from search.as_draws(witness)))
+            starts.append((yield from as_draws(search, witness)))
             best = yield from search.deepened(together(starts), search.seed.child(14))
             opinions += [best] if best is not None else []
     best = max(
@@ -63,16 +67,21 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     blocks = blocks if search.is_plain(best) else max(blocks, _FEWEST_BLOCKS)
     affordable = (search.until - search.fit.evaluations) // BLOCK
     drawn = yield from search.more(best.proposal, search.seed.child(15), max(1, min(blocks, affordable)))
-    confirmed = search.is_plain(best) or _confirms(outer, best)
     final = importance(drawn.log_ratios)
     if not search.is_plain(best):
         final = _less_sure(final, best.found, opinions)
-    evidence = _judged(final, witness, opinions, confirmed=confirmed)
+    confirmed = agreed or _confirms(outer, best)
+    evidence = _judged(final, witness, [*opinions, around], confirmed=confirmed)
     # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
+    # One without a draw inside says nothing at all.
     short = evidence.log_evidence - search.fit.elbo > _SHORT or search.groups
-    if evidence.particles is None and evidence.settled and short:
+    if evidence.particles is None and ((evidence.settled and short) or not np.isfinite(search.fit.elbo)):
         return evidence._replace(particles=(yield from search.particles(drawn, search.seed.child(16))))
     return evidence
+
+
+def _better(one: Opinion, other: Opinion | None) -> Opinion:
+    return one if other is None or one.found.effective_draws > other.found.effective_draws else other
 
 
 def _less_sure(found: Importance, before: Importance, opinions: Sequence[Opinion]) -> Importance:
@@ -110,13 +119,6 @@ def _above(one: Importance, other: Importance, errors: float = 4) -> bool:
 def _agree(opinions: Sequence[Opinion]) -> bool:
     found = [one.found for one in opinions]
     return all(one.good for one in found) and not any(_above(a, b) for a in found for b in found)
-
-
-def _particles(search: Search, efforts: Efforts) -> Asking[Tempered | None]:
-    temperatures = min(_MOST_TEMPERATURES, efforts.smc // evaluations(2_048, 1))
-    if temperatures < 2:
-        return None
-    return (yield from search.tempered(temperatures))
 
 
 def _judged(

@@ -5,20 +5,16 @@ holds one. Found without annotations: families of sites that look alike are swap
 density says whether it has noticed.
 """
 
-import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from pathmix.engine.requests import Asking, MemberFunction
+from pathmix.engine.requests import Asking
+from pathmix.evidence.orders import Family, Group, member_of
 from pathmix.program.values import SiteRows
-from pathmix.target.target import Arguments, Target
+from pathmix.target.target import Target
 from pathmix.training.fit import PathFit
 
 _ROWS = 16  # draws at which a swap is tried
@@ -26,29 +22,6 @@ _MOST_ROWS = 512  # among which those are sought
 _NOTICEABLE = 1e-2  # nats: a density that is rounded to more tells nothing
 _MOST_TOGETHER = 5  # families of one size, all of whose subsets are tried
 _SEPARATED = 1.0  # standard deviations between members of a group, beyond which a guide has chosen an order
-
-
-@dataclass(frozen=True)
-class Family:
-    """Members that look alike: sites, or the elements of one site along an axis."""
-
-    sites: tuple[int, ...]  # their numbers among the free sites of the target
-    axis: int | None = None  # of the one site
-    size: int = 0
-
-
-@dataclass(frozen=True)
-class Group:
-    """Members whose permutation, in all families at once, changes nothing."""
-
-    families: tuple[Family, ...]
-    members: tuple[int, ...]
-    key: tuple[int, int] = (0, 0)  # the family, and the element of a member, by which members are ordered
-
-    @property
-    def log_order(self) -> float:
-        """The logarithm of the number of permutations."""
-        return math.lgamma(len(self.members) + 1)
 
 
 def exchangeable(fit: PathFit, draws: SiteRows) -> Asking[tuple[Group, ...]]:
@@ -183,7 +156,7 @@ def ordered_by(groups: Sequence[Group], values: Sequence[np.ndarray]) -> tuple[G
     for group in groups:
         best, key = 0.0, (0, 0)
         for place, family in enumerate(group.families):
-            members = np.stack([_member(values, family, m, rows=True) for m in group.members])
+            members = np.stack([member_of(values, family, m, rows=True) for m in group.members])
             flat = members.reshape(*members.shape[:2], -1)
             mean, variance = flat.mean(axis=1), flat.var(axis=1)
             apart = np.abs(mean[:, None] - mean[None]) / np.sqrt(
@@ -195,63 +168,3 @@ def ordered_by(groups: Sequence[Group], values: Sequence[np.ndarray]) -> tuple[G
         if best > _SEPARATED:
             chosen.append(Group(group.families, group.members, key))
     return tuple(chosen)
-
-
-def make_constrain(target: Target) -> MemberFunction:
-    """(., arguments, vectors) -> the values of the free sites."""
-
-    def values(_: Any, arguments: Arguments, vectors: jax.Array) -> list[jax.Array]:
-        return jax.vmap(lambda u: target.coordinates.constrain(u, arguments.map)[0])(vectors)
-
-    return values
-
-
-def make_ordered(target: Target, groups: Sequence[Group]) -> MemberFunction:
-    """(., arguments, vectors) -> the vectors with all members in order, and which of them were."""
-
-    def one(u: jax.Array, arguments: Arguments) -> tuple[jax.Array, jax.Array]:
-        values, _ = target.coordinates.constrain(u, arguments.map)
-        was = jnp.array(True)
-        for group in groups:
-            family, element = group.families[group.key[0]], group.key[1]
-            keys = jnp.stack([jnp.ravel(_member(values, family, m))[element] for m in group.members])
-            order = jnp.argsort(keys)
-            was &= jnp.all(order == jnp.arange(len(group.members)))
-            values = permuted(values, group, order)
-        return target.coordinates.unconstrain(values, arguments.map), was
-
-    return lambda _, arguments, vectors: jax.vmap(lambda u: one(u, arguments))(vectors)
-
-
-def make_shuffled(target: Target, groups: Sequence[Group]) -> MemberFunction:
-    """(., arguments, (vectors, lots)) -> the vectors with the members of each group in the order of lots."""
-
-    def one(arguments: Arguments, u: jax.Array, lots: Sequence[jax.Array]) -> jax.Array:
-        values, _ = target.coordinates.constrain(u, arguments.map)
-        for group, drawn in zip(groups, lots, strict=True):
-            values = permuted(values, group, jnp.argsort(drawn))
-        return target.coordinates.unconstrain(values, arguments.map)
-
-    return lambda _, arguments, given: jax.vmap(lambda u, lots: one(arguments, u, lots))(*given)
-
-
-def permuted(values: Sequence[jax.Array], group: Group, order: jax.Array) -> list[jax.Array]:
-    """Values with the members of a group in another order."""
-    new = list(values)
-    for family in group.families:
-        members = jnp.stack([_member(values, family, m) for m in group.members])[order]
-        for place, member in enumerate(group.members):
-            if family.axis is None:
-                new[family.sites[member]] = members[place]
-            else:
-                (site,) = family.sites
-                index = (slice(None),) * family.axis + (member,)
-                new[site] = new[site].at[index].set(members[place])
-    return new
-
-
-def _member(values: Sequence[Any], family: Family, member: int, *, rows: bool = False) -> Any:
-    if family.axis is None:
-        return values[family.sites[member]]
-    (site,) = family.sites
-    return values[site][(slice(None),) * (family.axis + rows) + (member,)]

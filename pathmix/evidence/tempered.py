@@ -38,7 +38,6 @@ class Arrived(NamedTuple):
     weights: jax.Array
     log_ratio: jax.Array  # of gamma's integral to that of q_0 inside the region
     temperature: jax.Array  # 1 unless there were too many steps
-    acceptance: jax.Array  # of the last moves
     temperatures: jax.Array  # how many there were
 
 
@@ -47,7 +46,6 @@ class _Carry(NamedTuple):
     key: jax.Array
     log_ratio: jax.Array
     step: jax.Array
-    acceptance: jax.Array
     taken: jax.Array  # temperatures
 
 
@@ -115,7 +113,6 @@ def make_tempered(target: Target, particles: int) -> MemberFunction:
                 key,
                 carry.log_ratio + info.log_likelihood_increment,
                 jnp.clip(carry.step * jnp.exp(acceptance - _GOAL), 1e-3, 1.5),
-                acceptance,
                 carry.taken + 1,
             )
 
@@ -123,14 +120,13 @@ def make_tempered(target: Target, particles: int) -> MemberFunction:
         begun = adaptive_tempered.init(population.particles)._replace(tempering_param=zero + _COLD)
         dim = population.particles.shape[-1]
         key = jax.random.wrap_key_data(population.words)
-        start = _Carry(begun, key, zero, zero + dim**-0.25, zero, jnp.zeros((), int))
+        start = _Carry(begun, key, zero, zero + dim**-0.25, jnp.zeros((), int))
         end = jax.lax.while_loop(go_on, step, start)
         return Arrived(
             end.state.particles,
             end.state.weights,
             end.log_ratio,
             end.state.tempering_param,
-            end.acceptance,
             end.taken,
         )
 

@@ -12,6 +12,7 @@ from pathmix.engine.requests import Asking
 from pathmix.evidence.search import Search, begin
 from pathmix.evidence.settle import quick, settle
 from pathmix.posterior.evidence import HOPELESS, UNKNOWN, Doubt, Efforts, Evidence
+from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
 from pathmix.training.importance import Importance
 from pathmix.training.phases import Workshop
@@ -22,6 +23,8 @@ _NEGLIGIBLE = 2e-3  # a weight; beneath it nothing is settled
 _SMALL = 1e-2  # one up to which a posterior that looks like one blob needs no second opinion
 _MOST_HOPES = 16
 _CHUNK = 32  # paths that are looked at before it is asked whether more can matter
+_IDLE_CHUNKS = 2  # that did not matter, after which no other can
+_MOST_MISSED = 64  # paths that are looked at although no draw of their guides is inside
 _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
 _WORK = 1.5e11  # bytes that densities for one path may write: half a minute, where they are large
@@ -32,84 +35,105 @@ Fitting = Contender[PathFit]
 def weigh(
     workshop: Workshop, fittings: Sequence[Fitting], contenders: Sequence[Fitting], efforts: Efforts | None
 ) -> None:
-    """Give every path an evidence; without efforts, the one that the draws for the ELBO tell.
-
-    Paths whose guides fit badly (they were set aside early, maybe) may have much more than their guides
-    show. They are looked at in the order of what they show, until a whole chunk of them does not matter.
-    """
-    copies = Counter(id(one.work) for one in contenders)
+    """Give every path an evidence; without efforts, the one that the draws for the ELBO tell."""
     for one in fittings:
         one.work.evidence = _first(one.work)
-    if efforts is None:
-        return
-    open_ones = [one for one in fittings if one.work.searchable]
-    searches: dict[int, Search] = {}
-    plain: set[int] = set()
+    if efforts is not None:
+        _Weighing(workshop, fittings, Counter(id(one.work) for one in contenders), efforts).go()
+    for fit in (one.work for one in fittings):
+        if _is_missed(fit) and fit.evidence.particles is None:  # there is nothing to draw from
+            fit.evidence = UNKNOWN
 
-    def look(one: Fitting) -> Asking[None]:
+
+class _Weighing:
+    """Paths whose guides fit badly (they were set aside early, maybe) may have more than their guides show.
+
+    They are looked at in the order of what they show, until whole chunks of them do not matter; those that
+    may carry weight are settled.
+    """
+
+    def __init__(
+        self, workshop: Workshop, fittings: Sequence[Fitting], copies: Counter[int], efforts: Efforts
+    ) -> None:
+        self.workshop, self.fittings, self.copies, self.efforts = workshop, fittings, copies, efforts
+        self.open = [one for one in fittings if one.work.searchable]
+        self.searches: dict[Fitting, Search] = {}
+        self.plain: set[Fitting] = set()
+
+    def go(self) -> None:
+        stopping = self.workshop.executor.stopping  # by Ctrl-C: what is not settled stays in doubt
+        missed = [one for one in self.open if _is_missed(one.work)]
+        self._look_at(missed[:_MOST_MISSED])
+        waiting = [one for one in self.open if not _is_missed(one.work)]
+        waiting.sort(key=lambda one: -one.work.evidence.log_evidence)
+        idle = 0
+        while waiting and idle < _IDLE_CHUNKS and not stopping.is_set():
+            chunk, waiting = waiting[:_CHUNK], waiting[_CHUNK:]
+            self._look_at(chunk)
+            weights = self._weights()
+            idle = idle + 1 if sum(weights[one] for one in chunk) < _NEGLIGIBLE else 0
+        done: set[Fitting] = set()
+        while not stopping.is_set():
+            weights = self._weights()
+            rivals = [one for one in self._rivals(weights) if one not in done]
+            if not rivals:
+                return
+            done.update(rivals)
+            self.workshop.to_the_end(
+                rivals,
+                lambda one, weights=weights: _kept(one, self._settled(one, _wanted_error(weights[one]))),
+            )
+
+    def _look_at(self, some: Sequence[Fitting]) -> None:
+        self.workshop.to_the_end(some, lambda one: _kept(one, self._looked(one)))
+
+    def _looked(self, one: Fitting) -> Asking[None]:
         fit = one.work
-        search = yield from begin(fit, one.draws, fit.elbo_seed.child(1_000), _affordable(fit, efforts))
-        searches[id(fit)] = search
-        found = yield from quick(search)
-        if found is None:
+        search = yield from begin(fit, one.draws, fit.elbo_seed.child(1_000), _affordable(fit, self.efforts))
+        self.searches[one] = search
+        opinion = yield from quick(search)
+        if not np.isfinite(opinion.found.log_evidence):
             return
         # Only this one knows of exchangeable members.
-        if found.found.good or found.found.effective_draws > fit.evidence.effective_draws:
-            fit.evidence = _of_importance(found.found)
-            if search.is_plain(found):
-                plain.add(id(fit))
+        if opinion.found.good or not opinion.found.effective_draws <= fit.evidence.effective_draws:
+            fit.evidence = _of_importance(opinion.found)
+            if search.is_plain(opinion):
+                self.plain.add(one)
 
-    def finish(one: Fitting, error: float) -> Asking[None]:
+    def _settled(self, one: Fitting, error: float) -> Asking[None]:
         fit = one.work
-        found = yield from settle(searches[id(fit)], _affordable(fit, efforts), error)
+        found = yield from settle(self.searches[one], _affordable(fit, self.efforts), error)
         if found.settled or not found.log_evidence < fit.evidence.log_evidence:
             fit.evidence = found
         else:  # estimates are unbiased: what was seen before cannot be too much by far
-            fit.evidence = fit.evidence._replace(doubts=found.doubts)
+            fit.evidence = fit.evidence._replace(doubts=found.doubts, particles=found.particles)
 
-    def shares() -> np.ndarray:
-        logs = np.array([one.work.evidence.log_evidence + math.log(copies[id(one.work)]) for one in fittings])
-        top = np.max(logs[np.isfinite(logs)], initial=-np.inf)
-        if not np.isfinite(top):
-            return np.zeros(len(logs))
-        found = np.where(np.isfinite(logs), np.exp(np.minimum(logs - top, 0.0)), 0.0)
-        return found / found.sum()
+    def _weights(self) -> dict[Fitting, float]:
+        """Of each path with its twins."""
+        logs = [one.work.evidence.log_evidence + math.log(self.copies[id(one.work)]) for one in self.fittings]
+        return dict(zip(self.fittings, path_weights(logs).tolist(), strict=True))
 
-    def hopes() -> list[Fitting]:
-        """Some paths whose evidences are not known, and may be much larger than what was seen of them."""
-        top = max((one.work.evidence.log_evidence for one in fittings), default=-math.inf)
-        found = [
+    def _rivals(self, weights: dict[Fitting, float]) -> list[Fitting]:
+        """Paths that carry weight, or may."""
+        top = max((one.work.evidence.log_evidence for one in self.fittings), default=-math.inf)
+        hopes = [
             one
-            for one in open_ones
-            if id(one.work) in searches
-            and not one.work.evidence.settled
-            and one.work.evidence.log_evidence > top - HOPELESS
+            for one in self.searches
+            if not one.work.evidence.settled and one.work.evidence.log_evidence > top - HOPELESS
         ]
-        return sorted(found, key=lambda one: -one.work.evidence.log_evidence)[:_MOST_HOPES]
+        hopes.sort(key=lambda one: -one.work.evidence.log_evidence)
+        chosen = set(hopes[:_MOST_HOPES])
+        for one in self.searches:
+            least = _SMALL if one in self.plain else _NEGLIGIBLE
+            # Of a path that its guide misses, there are no draws yet.
+            if weights[one] >= least or (weights[one] > 0 and _is_missed(one.work)):
+                chosen.add(one)
+        return [one for one in self.open if one in chosen]
 
-    waiting = sorted(open_ones, key=lambda one: -one.work.evidence.log_evidence)
-    stopping = workshop.executor.stopping  # by Ctrl-C: what is not settled stays in doubt
-    while waiting and not stopping.is_set():
-        chunk, waiting = waiting[:_CHUNK], waiting[_CHUNK:]
-        workshop.to_the_end(chunk, lambda one: _kept(one, look(one)))
-        weight = dict(zip(map(id, fittings), shares(), strict=True))
-        if sum(weight[id(one)] for one in chunk) < _NEGLIGIBLE:
-            break
-    done: set[int] = set()
-    while not stopping.is_set():
-        weight = dict(zip(map(id, fittings), shares(), strict=True))
-        rivals = [
-            one
-            for one in open_ones
-            if id(one) not in done
-            and id(one.work) in searches
-            and (weight[id(one)] >= (_SMALL if id(one.work) in plain else _NEGLIGIBLE) or one in hopes())
-        ]
-        if not rivals:
-            return
-        done |= set(map(id, rivals))
-        errors = {id(one): _wanted_error(weight[id(one)]) for one in rivals}
-        workshop.to_the_end(rivals, lambda one, errors=errors: _kept(one, finish(one, errors[id(one)])))
+
+def _is_missed(fit: PathFit) -> bool:
+    """Whether no draw of the guide has any density."""
+    return not np.isfinite(fit.elbo)
 
 
 def _kept(one: Fitting, task: Asking[None]) -> Asking[None]:

@@ -57,9 +57,7 @@ def judged(
         found.insert(0, "The run was interrupted.")
     if not by_evidence:
         found.insert(0, "Weights are made of ELBOs, which are below the evidences by unknown amounts.")
-    broken = [path for path in paths if path.status in (Status.NAN, Status.FAILED)]
-    if broken:
-        found.append(f"{_paths(len(broken))} could not be computed ({broken[0].status}): {broken[0].label}.")
+    found += _without_weight(paths)
     return Verdict(not found, tuple(_resolved(paths, errors)), tuple(found))
 
 
@@ -101,6 +99,21 @@ def _doubted(paths: Sequence[FittedPath]) -> list[str]:
             named = having[0].label + (", ..." if len(having) > 1 else "")
             verb = "have" if len(having) > 1 else "has"
             found.append(f"{_paths(len(having))} of {len(paths)} ({named}) {verb} {words}.")
+    return found
+
+
+def _without_weight(paths: Sequence[FittedPath]) -> list[str]:
+    """Paths that carry none because nothing is known of them."""
+    found = []
+    broken = [path for path in paths if path.status in (Status.NAN, Status.FAILED)]
+    if broken:
+        found.append(f"{_paths(len(broken))} could not be computed ({broken[0].status}): {broken[0].label}.")
+    missed = [path for path in paths if path.status in (Status.ZERO, Status.OUTSIDE)]
+    if missed:
+        found.append(
+            f"In {_paths(len(missed))} no draw had any density ({missed[0].label}), so that nothing is known "
+            "of the weight there."
+        )
     return found
 
 

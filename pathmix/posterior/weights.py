@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+from scipy import special
 
 Weighting = Literal["evidence", "elbo"]
 
@@ -11,7 +12,7 @@ _SIMULATIONS = 4_000
 _UNKNOWN = 3.0  # nats: an error that nobody knows
 
 
-def logsumexp(values: Sequence[float]) -> float:
+def logsumexp(values: Sequence[float] | np.ndarray) -> float:
     array = np.asarray(values, float)
     top = np.max(array, initial=-np.inf)
     return float(top + np.log(np.sum(np.exp(array - top)))) if np.isfinite(top) else -np.inf
@@ -45,8 +46,5 @@ def weight_errors(logs: Sequence[float], errors: Sequence[float]) -> tuple[list[
     scale = np.where(np.isfinite(unique[:, 1]), np.minimum(unique[:, 1], _UNKNOWN), _UNKNOWN)
     noise = np.random.default_rng(0).standard_normal((_SIMULATIONS, len(unique)))
     simulated = (unique[:, 0] + scale * noise)[:, place.ravel()]
-    top = simulated.max(axis=1, keepdims=True)
-    shares = np.exp(simulated - top)
-    totals = shares.sum(axis=1, keepdims=True)
-    spread[usable] = (shares / totals).std(axis=0)
-    return spread.tolist(), float((np.log(totals) + top).std())
+    spread[usable] = special.softmax(simulated, axis=1).std(axis=0)
+    return spread.tolist(), float(np.asarray(special.logsumexp(simulated, axis=1)).std())

@@ -50,8 +50,11 @@ class Seed:
 
     def key(self) -> jax.Array:
         """For JAX."""
-        words = self._sequence().generate_state(2, np.uint32)
-        return jax.random.wrap_key_data(jnp.asarray(words), impl="threefry2x32")
+        return jax.random.wrap_key_data(jnp.asarray(self.key_words()), impl="threefry2x32")
+
+    def key_words(self) -> np.ndarray:
+        """What a key is made of."""
+        return self._sequence().generate_state(2, np.uint32)
 
     def batch(self, size: int) -> "SeedBatch":
         """Keys for a batch of runs of a program."""

@@ -133,7 +133,12 @@ class PathFit:
     @property
     def searchable(self) -> bool:
         """Whether there is more to find out about its evidence."""
-        return self.trainable and self.start is not None and np.isfinite(self.elbo)
+        return self.trainable and self.estimate is not None and self.estimate.broken_density == 0
+
+    @property
+    def finite_vectors(self) -> np.ndarray:
+        """Prior draws without those that overflow."""
+        return self.vectors[np.all(np.isfinite(self.vectors), axis=1)]
 
     @property
     def flaw(self) -> Flaw | None:

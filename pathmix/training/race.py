@@ -64,7 +64,7 @@ def _new_starts(
     fit: PathFit, options: Starts, size: int, prior: Prior, donors: Sequence[SiteValues]
 ) -> Asking[list[Start]]:
     """Narrow guides at the best candidates of each kind."""
-    vectors = fit.vectors[np.all(np.isfinite(fit.vectors), axis=1)]
+    vectors = fit.finite_vectors
     if len(vectors) == 0:
         return []
     seed = fit.training_seed.child(fit.blocks, 0)

@@ -21,18 +21,8 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     found = fit.estimate
     if found is None:
         return Status.UNTRAINED, "The run was interrupted before this path's turn; it carries no weight."
-    if found.acceptance == 0 and found.zero_density > 0:
-        return Status.ZERO, (
-            "Every draw of the guide inside the path's region has zero density (log-density -inf); the path "
-            "carries no weight."
-        )
-    if found.acceptance == 0:
-        sites = sorted(set(fit.target.slp.indicators))
-        supports = f" (where the support of {' and '.join(sites)} covers the data)" if sites else ""
-        return Status.OUTSIDE, (
-            f"None of {found.draws} draws of the guide fell inside the path's region{supports}; "
-            "the path carries no weight."
-        )
+    if found.acceptance == 0 and fit.evidence.particles is None:
+        return (Status.ZERO if found.zero_density > 0 else Status.OUTSIDE), _on_missing(fit)
     if found.broken_density > 0:
         return Status.NAN, (
             f"The log-density is NaN or infinite for {found.broken_density:.1%} of the guide's draws; the "
@@ -48,12 +38,30 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     scored = f" {_on_jumps(fit)}" if fit.watch.jumping else ""
     rising = f" {_on_rise(fit)}" if rise_left(fit) > 0 else ""
     trained = f"Trained for {fit.steps} steps."
+    if found.acceptance == 0:
+        trained += " No draw of its guide has any density; it has draws of importance sampling instead."
     if fit.dropped:
         trained = f"Set aside by the allocation after {fit.steps} steps; it keeps its guide and its weight."
     told = f"{trained}{skipped}{scored}{rising}{_on_evidence(fit)}"
     if fit.evidence.settled:
         return Status.OK, told
     return (Status.DROPPED if fit.dropped else Status.ROUGH), told
+
+
+def _on_missing(fit: PathFit) -> str:
+    """Of a path in which no draw of the guide fell, and which nothing else has found either."""
+    assert fit.estimate is not None
+    if fit.estimate.zero_density > 0:
+        return (
+            "Every draw of the guide inside the path's region has zero density (log-density -inf); the path "
+            "carries no weight."
+        )
+    sites = sorted(set(fit.target.slp.indicators))
+    supports = f" (where the support of {' and '.join(sites)} covers the data)" if sites else ""
+    return (
+        f"None of {fit.estimate.draws} draws of the guide fell inside the path's region{supports}; "
+        "the path carries no weight."
+    )
 
 
 def _untrained(fit: PathFit) -> str:

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from pathmix.engine.requests import answered
+from pathmix.evidence.populations import tempered
 from tests import exact
 from tests.evidence.searching import paths_of, search_of
 from tests.zoo import programs
@@ -25,7 +26,7 @@ def regression(x, y):
 def test_a_regression():
     (path,) = paths_of(regression, X, Y)
     search, answer = search_of(path)
-    found = answered(search.tempered(60), answer)
+    found = answered(tempered(search, 10**6), answer)
     truth = stats.multivariate_normal.logpdf(Y, np.zeros(20), X @ X.T + np.eye(20))
     assert found.log_evidence == pytest.approx(truth, abs=4.5 * found.error) and found.error < 0.15
     mean = np.linalg.solve(X.T @ X + np.eye(6), X.T @ Y)
@@ -39,7 +40,7 @@ def test_two_modes_keep_their_shares():
 
     (path,) = paths_of(model, 4.0)
     search, answer = search_of(path)
-    found = answered(search.tempered(60), answer)
+    found = answered(tempered(search, 10**6), answer)
     grid = np.linspace(-6, 6, 20_001)
     density = stats.norm.pdf(grid, 0.3, 3) * stats.norm.pdf(4.0, grid**2, 0.5)
     assert found.log_evidence == pytest.approx(np.log(np.trapezoid(density, grid)), abs=4.5 * found.error)
@@ -52,7 +53,7 @@ def test_two_modes_keep_their_shares():
 def test_regions_are_kept(number):
     path = paths_of(programs.sum_branch, 1.0)[number]
     search, answer = search_of(path)
-    found = answered(search.tempered(60), answer)
+    found = answered(tempered(search, 10**6), answer)
     truth = exact.sum_branch(1.0)[path.slp.sites[-1].name]
     assert found.log_evidence == pytest.approx(truth, abs=4.5 * found.error)
     assert np.all(np.asarray(answered(search.fit.densities(found.particles.vectors), answer).inside))
@@ -61,7 +62,7 @@ def test_regions_are_kept(number):
 def test_without_enough_temperatures_there_is_no_answer():
     (path,) = paths_of(regression, X, Y * 30)
     search, answer = search_of(path)
-    assert answered(search.tempered(2), answer) is None
+    assert answered(tempered(search, 10**5), answer) is None
 
 
 def test_a_density_that_is_nowhere():
@@ -71,4 +72,4 @@ def test_a_density_that_is_nowhere():
 
     (path,) = paths_of(model)
     search, answer = search_of(path)
-    assert answered(search.tempered(60), answer) is None
+    assert answered(tempered(search, 10**6), answer) is None

@@ -145,3 +145,38 @@ def test_little_effort_keeps_what_the_guide_has_found():
     truth = np.log(0.5) + stats.multivariate_normal.logpdf(y, np.zeros(60), covariance)
     assert posterior.weights["k=1"] > 0.99
     assert posterior.log_evidence == pytest.approx(truth, abs=0.2)
+
+
+def narrow_band(width):
+    def model():
+        if numpyro.sample("banded", dist.Bernoulli(0.5)):
+            v = numpyro.sample("v", dist.Normal(0, 1))
+            middle = 2 * jnp.sin(v) + numpyro.sample("u", dist.Normal(0, 1))
+            numpyro.sample("y", dist.Uniform(middle - width, middle + width), obs=3.5)
+        else:
+            numpyro.sample("y", dist.Normal(numpyro.sample("w", dist.Normal(0, 1)), 1.0), obs=3.5)
+
+    return model
+
+
+def test_a_path_that_its_guide_misses_is_found_from_the_prior_on():
+    """The guide is at the prior, and hits the band once in a thousand draws, or never."""
+    width = 0.01
+    v = np.linspace(-9, 9, 100_001)
+    edges = 3.5 - 2 * np.sin(v)[:, None] + [-width, width]
+    in_band = np.diff(stats.norm.cdf(edges), axis=1)[:, 0] / (2 * width)
+    banded = np.trapezoid(stats.norm.pdf(v) * in_band, v)
+    truth = banded / (banded + stats.norm.pdf(3.5, 0, 2**0.5))
+    posterior = exact.fit(narrow_band(width), budget=300)
+    found, error = posterior.weights["banded=1"], posterior.weight_errors["banded=1"]
+    assert found == pytest.approx(truth, abs=4.5 * error + 1e-9) and 0 < error < 0.1
+    drawn = posterior.sample(0, 2_000)
+    middle = 2 * np.sin(drawn["v"]) + drawn["u"]
+    inside = np.abs(middle[drawn["banded"] == 1] - 3.5) <= width
+    assert len(inside) > 500 and np.all(inside)
+
+
+def test_a_path_in_which_no_draw_falls_is_never_settled():
+    posterior = exact.fit(narrow_band(1e-6), budget=300)
+    assert posterior.weights["banded=1"] == 0 and not posterior.verdict.ok
+    assert "no draw had any density" in str(posterior.verdict)
