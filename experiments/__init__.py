@@ -2,3 +2,4 @@
 
 # What the paper has where this library has other defaults.
 PAPER = {"weights": "elbo", "guide": "meanfield", "starts": 1}
+DEFAULTS = "SDVI (defaults)"  # the library as it comes, for comparison
