@@ -11,13 +11,15 @@ import numpy as np
 
 from pathmix.engine.requests import Asking
 from pathmix.evidence.populations import Tempered, as_draws, tempered
-from pathmix.evidence.search import BLOCK, Opinion, Search, together
+from pathmix.evidence.search import BLOCK, Opinion, Search, Weighted, together
 from pathmix.posterior.evidence import Doubt, Efforts, Evidence
 from pathmix.training.importance import Importance, importance
 
 _AGREED = 0.05  # nats that do not matter, beside four errors
 _MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm
 _HEAVY = 0.3  # k-hat
+_MOST_SHARPENED = 3  # opinions
+_NEAR = 1.5  # times the wanted error
 _FEWEST_BLOCKS = 5  # of draws of a proposal of many parts
 _SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
 _FEW_DRAWS = 20  # effective ones, without which an opinion is none
@@ -42,32 +44,27 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     outer = yield from search.fitted(around.drawn, search.seed.child(12), _FROM_PRIOR)
     opinions = [inner] if outer is None else [inner, outer]
     plain = [opinion for opinion in opinions if search.is_plain(opinion)]
-    best, witness = None, None
+    witness = None
     missed = any(_above(around.found, one.found, errors=2) for one in plain)
     agreed = outer is not None and bool(plain) and _agree(opinions) and not missed
     if agreed:
-        best = min(plain, key=lambda one: one.found.error)
+        candidates = plain
     else:
         starts = [*(opinion.drawn for opinion in opinions), around.drawn]
-        best = yield from search.deepened(together(starts), search.seed.child(13))
-        opinions += [best] if best is not None else []
-        if not (_is_good(best) and _confirms(outer, best)):
+        deep = yield from search.deepened(together(starts), search.seed.child(13))
+        opinions += [deep] if deep is not None else []
+        if not (_is_good(deep) and _confirms(outer, deep)):
             # Where nothing that started at the prior came to the same place, particles may.
             witness = yield from tempered(search, efforts.smc)
         if witness is not None:
             starts.append((yield from as_draws(search, witness)))
-            best = yield from search.deepened(together(starts), search.seed.child(14))
-            opinions += [best] if best is not None else []
-    best = max(
-        (one for one in opinions if one.found.good), key=lambda one: _rank(one.found, opinions), default=best
-    )
-    if best is None:
+            deep = yield from search.deepened(together(starts), search.seed.child(14))
+            opinions += [deep] if deep is not None else []
+        candidates = [one for one in opinions if one.found.good] or ([] if deep is None else [deep])
+    if not candidates:
         return _by_particles(witness, opinions)
-    blocks = math.ceil((best.found.error / error) ** 2 * best.found.draws / BLOCK)
-    blocks = blocks if search.is_plain(best) else max(blocks, _FEWEST_BLOCKS)
-    affordable = (search.until - search.fit.evaluations) // BLOCK
-    drawn = yield from search.more(best.proposal, search.seed.child(15), max(1, min(blocks, affordable)))
-    final = importance(drawn.log_ratios)
+    candidates = sorted(candidates, key=lambda one: _rank(one.found, opinions), reverse=True)
+    best, drawn, final = yield from _sharpened(search, candidates, error)
     if not search.is_plain(best):
         final = _less_sure(final, best.found, opinions)
     confirmed = agreed or _confirms(outer, best)
@@ -78,6 +75,26 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     if evidence.particles is None and ((evidence.settled and short) or not np.isfinite(search.fit.elbo)):
         return evidence._replace(particles=(yield from search.particles(drawn, search.seed.child(16))))
     return evidence
+
+
+def _sharpened(
+    search: Search, candidates: Sequence[Opinion], error: float
+) -> Asking[tuple[Opinion, Weighted, Importance]]:
+    """The first opinion that more draws bring near the error, or else the one that they bring nearest."""
+    found: list[tuple[Opinion, Weighted, Importance]] = []
+    for number, one in enumerate(candidates[:_MOST_SHARPENED]):
+        blocks = math.ceil((one.found.error / error) ** 2 * one.found.draws / BLOCK)
+        blocks = blocks if search.is_plain(one) else max(blocks, _FEWEST_BLOCKS)
+        affordable = (search.until - search.fit.evaluations) // BLOCK
+        if found and affordable < blocks:
+            break
+        drawn = yield from search.more(
+            one.proposal, search.seed.child(15, number), max(1, min(blocks, affordable))
+        )
+        found.append((one, drawn, importance(drawn.log_ratios)))
+        if found[-1][2].good and found[-1][2].error < _NEAR * error:
+            return found[-1]
+    return max(found, key=lambda one: (one[2].good, -one[2].error))
 
 
 def _better(one: Opinion, other: Opinion | None) -> Opinion:
