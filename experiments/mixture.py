@@ -184,8 +184,8 @@ def picture(results, plt):
         shares = np.zeros(CAP + 1)
         for cell in cells:
             shares[min(cell["most_probable_k"], CAP)] += 1 / len(cells)
-        shown = np.arange(1, CAP + 1) + 0.16 * (number - 2)
-        right.bar(shown, shares[1:], width=0.16, color=f"C{number}", label=method)
+        shown = np.arange(1, CAP + 1) + 0.14 * (number - (len(METHODS) - 1) / 2)
+        right.bar(shown, shares[1:], width=0.14, color=f"C{number}", label=method)
     left.set(
         xlabel="K", ylabel="ELBO of the path / 1,000", title="Five clusters: ELBO of each path, each run"
     )

@@ -34,7 +34,7 @@ def check_options(options: Any) -> None:
     check_optimizer(options.optimizer)
     check_positive_int("particles", options.particles)
     check_positive_int("elbo_samples", options.elbo_samples)
-    check_choice("weights", options.weights, ("evidence", "elbo"))
+    check_choice("weights", options.weights, ("evidence", "elbo", "stacking"))
     check_positive_int("evidence_draws", options.evidence_draws)
     if options.smc_evaluations != 0 or isinstance(options.smc_evaluations, bool):
         check_positive_int("smc_evaluations", options.smc_evaluations)

@@ -74,7 +74,8 @@ class SDVI:
         particles: draws per gradient estimate.
         elbo_samples: draws for the ELBOs that rank paths.
         weights: "evidence" weighs paths by their evidences: importance sampling from the guide on,
-            and tempered SMC where it is not enough. "elbo" is the paper's softmax(ELBO).
+            and tempered SMC where it is not enough. "elbo" is the paper's softmax(ELBO). "stacking" gives the
+            weights that predict best: they maximise the leave-one-out density of the observations.
         evidence_draws: draws, at most, for the importance sampling of a path.
         smc_evaluations: densities, at most, for the tempered SMC of a path; 0 for none. Where densities are
             large, less is done.
@@ -189,18 +190,19 @@ class SDVI:
             with watch.stage("evaluation"):
                 workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
                 efforts = Efforts(self.evidence_draws, self.smc_evaluations, self.symmetry)
-                thorough = self.weights == "evidence" and not interrupted
+                thorough = self.weights != "elbo" and not interrupted
                 weigh(workshop, begun, contenders, efforts if thorough else None)
             # Posteriors compile for themselves, so they hold nothing of what training needed.
+            weighting: Weighting = "elbo" if self.weights == "elbo" else "evidence"
             judged = judge(
-                contenders, partial(_outcome, executables=Executables(self.memory_limit)), self.weights
+                contenders, partial(_outcome, executables=Executables(self.memory_limit)), weighting
             )
             notes = training_notes(
                 fits, [one.fitted for one in judged], interrupted=interrupted, by_elbo=self.weights == "elbo"
             )
             timings = watch.timings(paths=len(contenders), problems=len(fits), structures=structures)
             progress.done(timings)
-            return combine(
+            posterior = combine(
                 program,
                 found,
                 judged,
@@ -209,9 +211,10 @@ class SDVI:
                 engine=engine,
                 interrupted=interrupted,
                 timings=timings,
-                weighting=self.weights,
+                weighting=weighting,
                 flaws=training_flaws(fits),
             )
+            return posterior.reweight("stacking") if self.weights == "stacking" else posterior
 
     @cached_property
     def _executables(self) -> Executables:

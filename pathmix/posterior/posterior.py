@@ -1,5 +1,6 @@
 """The result: a weighted mixture over paths, and what a user does with it next."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.likelihoods import log_likelihoods
 from pathmix.posterior.predictions import simulate
 from pathmix.posterior.redraw import redraw
+from pathmix.posterior.stacking import Stacked, stack
 from pathmix.posterior.table import table
 from pathmix.posterior.verdict import Verdict, judged, with_error
 from pathmix.posterior.weights import Weighting, global_elbo, logsumexp, path_weights, weight_errors
@@ -43,6 +45,7 @@ class Posterior:
     timings: Timings | None = None  # where the time went; None for methods that do not tell
     weighting: Weighting = "evidence"  # what the weights are made of
     _flaws: tuple[str, ...] = ()  # why the weights cannot be right, whatever their errors
+    _stacked: Stacked | None = None
     _fresh_plates: bool = False  # see `with_fresh_plates`
 
     @cached_property
@@ -58,15 +61,22 @@ class Posterior:
     @cached_property
     def log_evidence_error(self) -> float:
         """Its standard error, from those of the paths."""
-        return self._errors[1]
+        return self._evidence_errors[1]
 
     @cached_property
     def weight_errors(self) -> dict[str, float]:
-        """The standard error of each weight, by the path's label."""
-        return {path.label: e for path, e in zip(self.paths, self._errors[0], strict=True)}
+        """The standard error of each weight, by the path's label; NaN for stacking, where nobody knows it."""
+        errors = self._evidence_errors[0]
+        if self.weighting == "elbo":
+            errors, _ = weight_errors(
+                [path.elbo for path in self.paths], [path.elbo_error for path in self.paths]
+            )
+        elif self.weighting == "stacking":
+            errors = [math.nan] * len(self.paths)
+        return {path.label: e for path, e in zip(self.paths, errors, strict=True)}
 
     @cached_property
-    def _errors(self) -> tuple[list[float], float]:
+    def _evidence_errors(self) -> tuple[list[float], float]:
         return weight_errors(
             [path.log_evidence for path in self.paths], [path.log_evidence_error for path in self.paths]
         )
@@ -76,26 +86,39 @@ class Posterior:
         """What can be relied on: `verdict.ok` says whether the weights are right within their errors."""
         return judged(
             self.paths,
-            self._errors[0],
+            self._evidence_errors[0],
             self.discovery,
             self._flaws,
             interrupted=self.interrupted,
-            by_evidence=self.weighting == "evidence",
+            weighting=self.weighting,
+            stacked=self._stacked,
         )
 
     def reweight(self, weighting: Weighting) -> "Posterior":
-        """This posterior with weights made of "evidence", or of the "elbo" as in the paper."""
-        check_choice("The weighting", weighting, ("evidence", "elbo"))
-        logs = [path.elbo if weighting == "elbo" else path.log_evidence for path in self.paths]
-        if all(np.isnan(logs)):
-            raise PathmixError("The method that made this posterior has no ELBOs.")
-        weights = path_weights(logs)
+        """This posterior with weights made of "evidence", or of the "elbo" as in the paper.
+
+        "stacking" gives those that predict best: they maximise the leave-one-out predictive density of the
+        observations. They are no probabilities of paths.
+        """
+        check_choice("The weighting", weighting, ("evidence", "elbo", "stacking"))
+        stacked = None
+        if weighting == "stacking":
+            check_surroundings("posterior.reweight", ())
+            with engine_scope(self._engine):
+                stacked = stack(self.paths, self._components)
+            weights = stacked.weights
+        else:
+            logs = [path.elbo if weighting == "elbo" else path.log_evidence for path in self.paths]
+            if all(np.isnan(logs)):
+                raise PathmixError("The method that made this posterior has no ELBOs.")
+            weights = path_weights(logs)
         order = np.argsort(-weights, kind="stable")
         return replace(
             self,
             paths=tuple(replace(self.paths[i], weight=float(weights[i])) for i in order),
             _components=tuple(self._components[i] for i in order),
             weighting=weighting,
+            _stacked=stacked,
         )
 
     @cached_property
@@ -121,7 +144,7 @@ class Posterior:
         reached = f"log evidence {with_error(self.log_evidence, self.log_evidence_error)}"
         if self.weighting == "elbo":
             reached = f"global ELBO {self.elbo:.3f}"
-        errors = self._errors[0] if self.weighting == "evidence" else None
+        errors = self._evidence_errors[0] if self.weighting == "evidence" else None
         lines = [f"Posterior over {count}, {reached}", "", table(self.paths, errors), ""]
         lines += [self.discovery.unseen, f"Verdict: {self.verdict}"]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])

@@ -9,7 +9,9 @@ import numpy as np
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.posterior.evidence import HOPELESS, Doubt
 from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.stacking import Stacked
 from pathmix.posterior.status import Status
+from pathmix.posterior.weights import Weighting
 
 _NOTABLE = 0.01  # a weight
 _BEYOND_DOUBT = 3.0  # errors
@@ -47,16 +49,20 @@ def judged(
     flaws: Sequence[str],
     *,
     interrupted: bool,
-    by_evidence: bool,
+    weighting: Weighting,
+    stacked: Stacked | None,
 ) -> Verdict:
-    """`errors` are of the weights; `flaws` say why they cannot be right, whatever their errors."""
+    """`errors` are those of weights by evidence; `flaws` say why these cannot be right, whatever they are."""
     if not paths or all(path.weight == 0 for path in paths):
         return Verdict(False, (), ("No path carries weight.",))
     found = [*flaws, *_doubted(paths), *_imprecise(paths, errors), *_unseen(paths, report)]
     if interrupted:
         found.insert(0, "The run was interrupted.")
-    if not by_evidence:
+    if weighting == "elbo":
         found.insert(0, "Weights are made of ELBOs, which are below the evidences by unknown amounts.")
+    if stacked is not None:
+        found[:0] = _on_stacking(stacked)
+        return Verdict(False, (), tuple(found))
     found += _without_weight(paths)
     return Verdict(not found, tuple(_resolved(paths, errors)), tuple(found))
 
@@ -99,6 +105,16 @@ def _doubted(paths: Sequence[FittedPath]) -> list[str]:
             named = having[0].label + (", ..." if len(having) > 1 else "")
             verb = "have" if len(having) > 1 else "has"
             found.append(f"{_paths(len(having))} of {len(paths)} ({named}) {verb} {words}.")
+    return found
+
+
+def _on_stacking(stacked: Stacked) -> list[str]:
+    found = ["Weights are those that predict best: they are no probabilities of paths."]
+    if stacked.heavy:
+        found.append(
+            f"{stacked.heavy} of {stacked.observations} observations change a path's posterior so much "
+            "(k-hat above 0.7) that leaving them out is rough."
+        )
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-Weighting = Literal["evidence", "elbo"]
+Weighting = Literal["evidence", "elbo", "stacking"]
 
 _SIMULATIONS = 4_000
 _UNKNOWN = 3.0  # nats: an error that nobody knows

@@ -81,9 +81,9 @@ class StraightLineProgram:
     `graph` takes the values of all latent sites in order and gives, in this order, the log-prior,
     the log-likelihood, one truth value per decision, one per observed site whose support depends on
     latent ones (whether it covers the data), the parameters of bijections that depend on other sites,
-    the deterministic sites, the log-probability that each pinned site is drawn as it is, and the masks
-    of free sites. `minibatch` is the same with the indices of each subsampled plate as further inputs;
-    it exists only for programs that subsample.
+    the deterministic sites, the log-probability that each pinned site is drawn as it is, the masks
+    of free sites, and the log-likelihood of each element of observed sites. `minibatch` is the same with
+    the indices of each subsampled plate as further inputs; it exists only for programs that subsample.
     """
 
     path: Path
@@ -98,6 +98,7 @@ class StraightLineProgram:
     observed: tuple[str, ...]
     facts: Facts
     masks: tuple[tuple[str, int], ...]  # free sites under a mask, and the output that has it
+    pointwise: tuple[tuple[str, int], ...]  # observed sites, and the output that has their elements
     indicators: tuple[str, ...]  # observed sites with a condition on their support
     plates: tuple[Plate, ...]
     minibatch: Graph | None

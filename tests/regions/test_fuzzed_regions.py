@@ -143,6 +143,7 @@ def program(function, sites=1, dtype=np.float64, bounds=(-np.inf, np.inf)):
         observed=(),
         facts=Facts(),
         masks=(),
+        pointwise=(),
         indicators=(),
         plates=(),
         minibatch=None,

@@ -46,6 +46,7 @@ class Density:
         self.flaws: list[Flaw] = []
         self.remarks: list[str] = []
         self.masks: dict[str, Any] = {}  # of free sites: which elements have a density
+        self.pointwise: dict[str, Any] = {}  # log-likelihoods of the elements of observed sites
 
     def decide(self, tracer: Any, decision: Decision, sites: int) -> None:
         """A decision, after so many sites."""
@@ -80,10 +81,11 @@ class Density:
         terms, plain, total, *covers = numbers
         if is_pinned:
             self.drawn[msg["name"]] = plain
+        if covers:
+            terms, total = self._covered(msg, terms, total, list(zip(covers, binds, strict=True)))
         if is_observation(msg):
             self.observed.append(msg["name"])
-        if covers:
-            total = self._covered(msg, terms, total, list(zip(covers, binds, strict=True)))
+            self.pointwise[msg["name"]] = terms if msg["scale"] is None else msg["scale"] * terms
         if msg["is_observed"]:
             self.is_conditioned = True
             self.log_likelihood = _added(self.log_likelihood, total)
@@ -92,8 +94,8 @@ class Density:
         if is_latent(msg):
             self._support(msg)
 
-    def _covered(self, msg: Any, terms: Any, total: Any, covers: list[tuple[Any, bool]]) -> Any:
-        """The density of a site, which is zero where its distribution cannot have given its value."""
+    def _covered(self, msg: Any, terms: Any, total: Any, covers: list[tuple[Any, bool]]) -> tuple[Any, Any]:
+        """The density of a site and its elements, zero where its distribution cannot have given its value."""
         name, fn, value, source = msg["name"], msg["fn"], jnp.asarray(msg["value"]), caller()
         if is_observation(msg):
             batch = value.shape[: value.ndim - len(fn.event_shape)]
@@ -111,7 +113,9 @@ class Density:
             else:
                 continue
             terms, outside = jnp.where(inside, terms, -jnp.inf), True
-        return jnp.sum(terms if msg["scale"] is None else msg["scale"] * terms) if outside else total
+        if outside:
+            total = jnp.sum(terms if msg["scale"] is None else msg["scale"] * terms)
+        return terms, total
 
     def _support(self, msg: Any) -> None:
         name, support = msg["name"], msg["fn"].support
@@ -157,7 +161,9 @@ class Density:
         self.drawn_slots = {name: len(outputs) + position for position, name in enumerate(self.drawn)}
         outputs += self.drawn.values()
         self.mask_slots = {name: len(outputs) + position for position, name in enumerate(self.masks)}
-        return [*outputs, *self.masks.values()]
+        outputs += self.masks.values()
+        self.pointwise_slots = {name: len(outputs) + position for position, name in enumerate(self.pointwise)}
+        return [*outputs, *self.pointwise.values()]
 
 
 def _added(sum: Any, term: Any) -> Any:

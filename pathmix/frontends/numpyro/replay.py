@@ -53,6 +53,7 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
         observed=tuple(density.observed),
         facts=density.facts(),
         masks=tuple(density.mask_slots.items()),
+        pointwise=tuple(density.pointwise_slots.items()),
         indicators=tuple(where for where, _ in density.indicators),
         plates=run.plates,
         minibatch=minibatch,

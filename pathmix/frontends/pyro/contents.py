@@ -45,6 +45,7 @@ class Contents:
     deterministics: tuple[str, ...]
     drawn: tuple[str, ...]  # log-probabilities of discrete sites
     masks: tuple[str, ...]  # of free sites
+    pointwise: tuple[str, ...]  # observed sites
     subsampled: tuple[Plate, ...]  # their indices are inputs, after the sites
 
     def decided(self, flat: FlatGraph) -> list[int]:
@@ -96,6 +97,7 @@ class Lowered:
     deterministics: tuple[tuple[str, int], ...]
     drawn: tuple[tuple[str, int], ...]
     masks: tuple[tuple[str, int], ...]
+    pointwise: tuple[tuple[str, int], ...]
     decided_after: tuple[int, ...]
     looked_at: frozenset[str]
 

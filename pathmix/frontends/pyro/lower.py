@@ -32,6 +32,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
     deterministics: dict[str, int] = {}
     drawn: dict[str, int] = {}
     masks: dict[str, int] = {}
+    pointwise: dict[str, int] = {}
 
     def density(*inputs: jax.Array) -> list[Any]:
         values = interpreted(*inputs)
@@ -55,6 +56,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
             (deterministics, contents.deterministics),
             (drawn, contents.drawn),
             (masks, contents.masks),
+            (pointwise, contents.pointwise),
         )
         for slots, names in further:
             for name in names:
@@ -79,6 +81,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         deterministics=tuple(deterministics.items()),
         drawn=tuple(drawn.items()),
         masks=tuple(masks.items()),
+        pointwise=tuple(pointwise.items()),
         decided_after=tuple(contents.decided_after[i] for i in decided),
         looked_at=deciding(flat, contents, batch_run),
     )

@@ -87,6 +87,7 @@ def _program(
             remarks=tuple(seen.remarks),
         ),
         masks=lowered.masks,
+        pointwise=lowered.pointwise,
         indicators=lowered.indicators,
         plates=plates,
         minibatch=minibatch,

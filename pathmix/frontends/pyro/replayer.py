@@ -74,6 +74,7 @@ class Replayer(Messenger):
         self.observations: list[Observation] = []
         self.remarks: list[str] = []
         self.masks: dict[str, torch.Tensor] = {}  # of free sites: which elements have a density
+        self.pointwise: dict[str, torch.Tensor] = {}  # log-likelihoods of the elements of observed sites
 
     # The observer of decisions.
 
@@ -132,6 +133,7 @@ class Replayer(Messenger):
             if is_observation(msg):
                 self.observed.append(msg["name"])
                 terms = terms if empty else self._covered(msg, terms)
+                self.pointwise[msg["name"]] = torch.as_tensor(terms)
             elif is_latent(msg) and not is_discrete(msg) and not empty:
                 terms = self._covered_before(msg, terms)
             total = torch.as_tensor(terms).sum()
@@ -204,6 +206,7 @@ class Replayer(Messenger):
             *self.deterministics.values(),
             *self.drawn.values(),
             *self.masks.values(),
+            *self.pointwise.values(),
             *(parameter.value for parameter, _, _ in self.parameters),
         ]
 
@@ -216,6 +219,7 @@ class Replayer(Messenger):
             deterministics=tuple(self.deterministics),
             drawn=tuple(self.drawn),
             masks=tuple(self.masks),
+            pointwise=tuple(self.pointwise),
             subsampled=self.plates if self.subsampling else (),
         )
 

@@ -35,8 +35,12 @@ def settle(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
     limits: dict[str, SupportBounds] = {}
     for name, (build, parameters) in contents.supports.items():
         limits[name] = integer_bounds(build([as_numpy(next(rest)) for _ in parameters]))
-    deterministics, drawn = {}, {}
-    for slots, names in ((deterministics, contents.deterministics), (drawn, contents.drawn)):
+    deterministics, drawn, pointwise = {}, {}, {}
+    for slots, names in (
+        (deterministics, contents.deterministics),
+        (drawn, contents.drawn),
+        (pointwise, contents.pointwise),
+    ):
         for name in names:
             slots[name] = len(outputs)
             outputs.append(_as_engine(next(rest)))
@@ -54,6 +58,7 @@ def settle(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         deterministics=tuple(deterministics.items()),
         drawn=tuple(drawn.items()),
         masks=(),
+        pointwise=tuple(pointwise.items()),
         decided_after=tuple(contents.decided_after[i] for i in decided),
         looked_at=deciding(flat, contents, batch_run),
     )

@@ -1,0 +1,112 @@
+"""Stacking: weights for prediction, from the leave-one-out density of each observation on each path.
+
+They maximise sum_i log sum_k w_k p(y_i | y_-i, path k) (Yao et al. 2018; for programs with stochastic support
+Reichelt et al. 2024). The densities are by Pareto-smoothed importance sampling from draws of the path.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from arviz_stats.base.array import array_stats
+
+from pathmix.errors import PathmixError
+from pathmix.posterior.components import Component
+from pathmix.posterior.fitted import FittedPath
+from pathmix.program.seeds import Seed
+
+_DRAWS = 1_000  # of each path
+_MOST_PATHS = 64  # the best ones; others get no weight
+_MOST_SWEEPS = 10_000
+_CONVERGED = 1e-10  # what a sweep adds to the mean log-density, at its end
+_HEAVY = 0.7  # k-hat
+
+
+class Stacked(NamedTuple):
+    weights: np.ndarray
+    heavy: int  # observations that change some path's posterior too much for importance sampling
+    observations: int
+
+
+def stack(paths: Sequence[FittedPath], components: Sequence[Component]) -> Stacked:
+    """The weights of paths, best in evidence first."""
+    ranked = sorted(range(len(paths)), key=lambda i: -paths[i].log_evidence)
+    chosen = [i for i in ranked if paths[i].status.usable and np.isfinite(paths[i].log_evidence)][
+        :_MOST_PATHS
+    ]
+    found = [_pointwise(components[i], Seed.of(0).child(i)) for i in chosen]
+    if not found or not found[0]:
+        raise PathmixError("Stacking needs observed sites, and this posterior has none.")
+    for i, other in zip(chosen, found, strict=True):
+        if _shapes(other) != _shapes(found[0]):
+            raise PathmixError(
+                "Stacking needs the same observations on all paths, but there are "
+                f"{_shown(found[0])} on {paths[chosen[0]].label}, and {_shown(other)} on {paths[i].label}."
+            )
+    names = sorted(found[0])
+    scores, heavy = [], 0
+    for one in found:
+        table = np.concatenate([one[name].reshape(_DRAWS, -1) for name in names], axis=1)
+        score, khat = left_out(table)
+        scores.append(score)
+        heavy = max(heavy, int(np.sum(khat > _HEAVY)))
+    weights = np.zeros(len(paths))
+    weights[chosen] = best_mixture(np.stack(scores, axis=1))
+    return Stacked(weights, heavy, len(scores[0]))
+
+
+def left_out(log_likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The leave-one-out log-density of each column, from rows of draws, and its k-hat."""
+    flat = np.ptp(log_likelihood, axis=0) == 0  # where nothing varies, nothing is to be smoothed
+    score, khat = np.array(log_likelihood[0], float), np.zeros(log_likelihood.shape[1])
+    if not np.all(flat):
+        with np.errstate(all="ignore"):
+            score[~flat], khat[~flat], _ = array_stats.loo(log_likelihood[None][..., ~flat], 0, 1)
+    return score, khat
+
+
+def best_mixture(scores: np.ndarray) -> np.ndarray:
+    """Weights w that maximise the mean over rows of log sum_k w_k exp(score_k).
+
+    It is concave; each sweep of expectation maximisation raises it.
+    """
+    top = scores.max(axis=1, keepdims=True)
+    densities = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    densities = densities[densities.sum(axis=1) > 0]
+    weights = np.full(scores.shape[1], 1 / scores.shape[1])
+    if len(densities) == 0:
+        return weights
+    before = -np.inf
+    for _ in range(_MOST_SWEEPS):
+        mixed = densities @ weights
+        level = float(np.mean(np.log(mixed)))
+        if level - before < _CONVERGED:
+            break
+        before = level
+        weights = weights * np.mean(densities / mixed[:, None], axis=0)
+    return weights / weights.sum()
+
+
+def _pointwise(component: Component, seed: Seed) -> dict[str, np.ndarray]:
+    """The log-likelihood of each element of the observed sites, for draws of a path."""
+    slp = component.slp
+    drawn = component.draw(seed, _DRAWS)
+    graph = slp.graph.outputs([slot for _, slot in slp.pointwise])
+    columns = [jnp.asarray(drawn[site.name], site.dtype) for site in slp.sites]
+    rows = jax.jit(lambda *columns: jax.lax.map(lambda row: graph(graph.consts, row), columns, batch_size=32))
+    if columns:
+        results = rows(*columns)
+    else:
+        results = [np.broadcast_to(value, (_DRAWS, *np.shape(value))) for value in graph(graph.consts, ())]
+    return {name: np.asarray(r) for (name, _), r in zip(slp.pointwise, results, strict=True)}
+
+
+def _shapes(pointwise: dict[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    return {name: values.shape for name, values in pointwise.items()}
+
+
+def _shown(pointwise: dict[str, np.ndarray]) -> str:
+    counts = [f"{values[0].size} of {name!r}" for name, values in sorted(pointwise.items())]
+    return " and ".join(counts) if counts else "none"
