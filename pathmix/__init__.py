@@ -3,7 +3,7 @@
 from pathmix.allocation import Allocation, SuccessiveHalving, Uniform
 from pathmix.discovery import Discovery, PriorDiscovery
 from pathmix.errors import PathmixError, PathmixWarning, ProgramError
-from pathmix.guides import FullRank, Guide, LowRank, MeanField
+from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField
 from pathmix.methods.dcc import DCC, NUTS, RandomWalk
 from pathmix.methods.sdvi import SDVI
 from pathmix.posterior.draws import Draws
@@ -22,6 +22,7 @@ __all__ = [
     "Discovery",
     "Draws",
     "FittedPath",
+    "Flow",
     "FullRank",
     "Guide",
     "LowRank",

@@ -13,7 +13,7 @@ from pathmix.engine.requests import Asking
 from pathmix.evidence.populations import Tempered, as_draws, tempered
 from pathmix.evidence.search import BLOCK, Opinion, Search, Weighted, together
 from pathmix.posterior.evidence import Doubt, Efforts, Evidence
-from pathmix.training.importance import Importance, importance
+from pathmix.training.importance import Importance, hidden_error, importance
 
 _AGREED = 0.05  # nats that do not matter, beside four errors
 _MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm
@@ -110,7 +110,8 @@ def _less_sure(found: Importance, before: Importance, opinions: Sequence[Opinion
     missed = max([*good, found.log_evidence]) - found.log_evidence
     khat = max(found.khat, before.khat)
     short = found.log_evidence - min([*good, found.log_evidence]) if khat > _HEAVY else 0.0
-    return found._replace(error=math.hypot(found.error, missed / 2, min(short, 4.0) / 4), khat=khat)
+    hidden = hidden_error(khat, found.draws)
+    return found._replace(error=math.hypot(found.error, missed / 2, min(short, 4.0) / 4, hidden), khat=khat)
 
 
 def _rank(found: Importance, opinions: Sequence[Opinion]) -> tuple[bool, float]:

@@ -45,8 +45,11 @@ class FullRank:
 
     def log_prob(self, params: FullRankParams, u: jax.Array) -> jax.Array:
         """Log-density at one point."""
-        standard = solve_triangular(_factor(params), u - params.loc, lower=True)
-        return jnp.sum(jax.scipy.stats.norm.logpdf(standard) - params.log_diagonal)
+        return jnp.sum(jax.scipy.stats.norm.logpdf(self.standard(params, u)) - params.log_diagonal)
+
+    def standard(self, params: FullRankParams, u: jax.Array) -> jax.Array:
+        """The noise that gives a point."""
+        return solve_triangular(_factor(params), u - params.loc, lower=True)
 
     def sample_part(self, params: FullRankParams, noise: jax.Array, part: tuple[bool, ...]) -> jax.Array:
         """A draw of which only the coordinates of the part count."""

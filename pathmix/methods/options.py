@@ -1,8 +1,9 @@
 """Checks of a method's options, made at construction: a run never fails halfway for a typing error."""
 
 import os
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import optax
 from numpyro.infer.autoguide import AutoGuide
@@ -11,16 +12,17 @@ from pathmix.allocation import Allocation
 from pathmix.checks import check_choice, check_positive_int
 from pathmix.discovery import Discovery
 from pathmix.errors import OptionError
-from pathmix.guides import FullRank, Guide, LowRank, MeanField, StructuredGuide
+from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField, StructuredGuide
 from pathmix.methods.members import check_members, missing_members
 from pathmix.program.program import Limits
 from pathmix.training.starts import Starts
 
-GuideName = Literal["meanfield", "fullrank", "lowrank"]
-NAMED_GUIDES: dict[GuideName, Guide] = {
-    "meanfield": MeanField(),
-    "fullrank": FullRank(),
-    "lowrank": LowRank(),
+GuideName = Literal["meanfield", "fullrank", "lowrank", "flow"]
+NAMED_GUIDES: dict[GuideName, Callable[[], Guide]] = {
+    "meanfield": MeanField,
+    "fullrank": FullRank,
+    "lowrank": LowRank,
+    "flow": Flow,
 }
 
 
@@ -92,6 +94,8 @@ def check_guide(what: str, guide: Any) -> None:
 def _check_guide_option(guide: Any) -> None:
     if isinstance(guide, str):
         check_choice("guide", guide, ("auto", *NAMED_GUIDES))
+        if guide != "auto":
+            NAMED_GUIDES[cast(GuideName, guide)]()  # which needs what it needs
     elif isinstance(guide, AutoGuide):
         raise OptionError(
             "NumPyro's autoguides belong to one whole model; pathmix makes a guide for every path. "

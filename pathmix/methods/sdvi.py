@@ -46,6 +46,7 @@ from pathmix.training.truncated import TruncatedGuide
 from pathmix.training.verdict import verdict
 
 _MOST_FULL = 32  # dimensions, up to which covariances are fitted
+_DEFAULT_OPTIMIZER = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(0.01))
 _SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
 
 GuideOption = (
@@ -66,11 +67,12 @@ class SDVI:
     their errors.
 
     Args:
-        guide: "meanfield", "fullrank", "lowrank", a Guide, or a callable that chooses one per path. "auto" is
-            "fullrank" for paths of up to 32 dimensions, and "meanfield" for others.
+        guide: "meanfield", "fullrank", "lowrank", "flow", a Guide, or a callable that chooses one per path.
+            "auto" is "fullrank" for paths of up to 32 dimensions, and "meanfield" for others.
         discovery: how paths are found.
         allocation: how iterations are shared between paths.
-        optimizer: any optax optimiser.
+        optimizer: any optax optimiser. Adam, by default, with gradients clipped to a norm of 10: it would
+            remember the first ones, which are often huge, for thousands of steps.
         particles: draws per gradient estimate.
         elbo_samples: draws for the ELBOs that rank paths.
         weights: "evidence" weighs paths by their evidences: importance sampling from the guide on,
@@ -115,7 +117,7 @@ class SDVI:
     guide: GuideOption = field(default="auto", kw_only=True)
     discovery: Discovery = field(default=PriorDiscovery(1_000), kw_only=True)
     allocation: Allocation = field(default=SuccessiveHalving(budget=100_000, keep=10), kw_only=True)
-    optimizer: optax.GradientTransformation = field(default=optax.adam(0.01), kw_only=True)
+    optimizer: optax.GradientTransformation = field(default=_DEFAULT_OPTIMIZER, kw_only=True)
     particles: int = field(default=10, kw_only=True)
     elbo_samples: int = field(default=1_000, kw_only=True)
     weights: Weighting = field(default="evidence", kw_only=True)
@@ -243,7 +245,7 @@ class SDVI:
     def _guide_for(self, target: Target) -> Guide:
         if self.guide == "auto":
             return FullRank() if target.dim <= _MOST_FULL else MeanField()
-        guide = NAMED_GUIDES[cast(GuideName, self.guide)] if isinstance(self.guide, str) else self.guide
+        guide = NAMED_GUIDES[cast(GuideName, self.guide)]() if isinstance(self.guide, str) else self.guide
         if not isinstance(guide, (Guide, StructuredGuide)):
             guide = guide(target.slp)
         if not isinstance(guide, StructuredGuide):

@@ -18,7 +18,7 @@ _BEYOND_DOUBT = 3.0  # errors
 _PRECISE = 0.015  # total variation that errors of weights may bring
 _REMEDIES: dict[Doubt, str] = {
     "khat": "importance weights with too heavy tails (k-hat above 0.7, or few effective draws); a larger "
-    "budget, starts=12 or smc_evaluations=10_000_000 may mend it",
+    "budget, starts=12, guide='flow' or smc_evaluations=10_000_000 may mend it",
     "alone": "an evidence that nothing else confirms; smc_evaluations=10_000_000 may",
     "disagreement": "two estimates that disagree beyond their errors, so that modes may be missing; "
     "starts=12 or a larger budget may mend it",

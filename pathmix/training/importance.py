@@ -51,16 +51,19 @@ def importance(log_ratios: np.ndarray) -> Importance:
     weights = np.exp(smooth - top)
     mean = float(np.mean(weights))
     spread = float(np.mean((weights / mean - 1) ** 2))
-    # Weights without a finite variance do not show their error, but their tail does.
-    hidden = 2 * count ** (min(khat, 1.0) - 1) if khat > SAFE_KHAT else 0.0
     log_evidence = float(top) + math.log(mean)
     return Importance(
         log_evidence=log_evidence,
-        error=math.hypot(math.sqrt(spread / count), min(hidden, 1.0), rounding),
+        error=math.hypot(math.sqrt(spread / count), hidden_error(khat, count), rounding),
         khat=khat,
         effective_draws=count / (1 + spread),
         draws=count,
     )
+
+
+def hidden_error(khat: float, draws: int) -> float:
+    """Weights without a finite variance do not show their error, but their tail does."""
+    return min(2 * draws ** (min(khat, 1.0) - 1), 1.0) if khat > SAFE_KHAT else 0.0
 
 
 def _smoothed(log_ratios: np.ndarray, flat: float) -> tuple[np.ndarray, float]:
