@@ -12,11 +12,10 @@ import numpy as np
 
 from pathmix.errors import OptionError
 from pathmix.guides.fullrank import FullRank, FullRankParams
+from pathmix.guides.rounding import kept_by_rounding, same
 
 _CALM = 0.01  # what networks start with, of what is usual: a flow starts near the identity
 _PACE = 0.3  # of networks: with the steps that suit locations and scales, they do not converge
-_ROUNDINGS = 16
-_MOST_LOST = 0.01  # nats that rounding may cost
 _FARTHEST = 40.0  # standard deviations, beyond which no draw is
 _LEAST_SCALE = 0.01  # of a coupling
 
@@ -75,17 +74,14 @@ class Flow:
         """Log-density at one point; NaN where rounding has taken the way back to the noise."""
         bijection, affine = self._bijection(params), params.affine
 
-        def density(point: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def density(point: jax.Array) -> jax.Array:
             noise, log_det = bijection.inverse_and_log_det(FullRank().standard(affine, point))
-            stretched = jnp.sum(affine.log_diagonal)
-            return jnp.sum(jax.scipy.stats.norm.logpdf(noise)) + log_det - stretched, noise
+            found = jnp.sum(jax.scipy.stats.norm.logpdf(noise)) + log_det - jnp.sum(affine.log_diagonal)
+            return jnp.where(jnp.max(jnp.abs(noise)) < _FARTHEST, found, jnp.nan)
 
-        found, noise = density(u)
-        again, _ = density(FullRank().sample(affine, bijection.transform(noise)))
-        hair = _ROUNDINGS * jnp.finfo(u.dtype).eps * (jnp.abs(u) + jnp.abs(affine.loc))
-        beside, _ = density(u + hair)
-        lost = jax.lax.stop_gradient(jnp.maximum(jnp.abs(again - found), jnp.abs(beside - found)))
-        return jnp.where((lost < _MOST_LOST) & (jnp.max(jnp.abs(noise)) < _FARTHEST), found, jnp.nan)
+        found = kept_by_rounding(density, u, affine.loc)
+        noise = bijection.inverse(FullRank().standard(affine, u))
+        return same(found, density(FullRank().sample(affine, bijection.transform(noise))))
 
     def _bijection(self, params: FlowParams) -> Any:
         import equinox

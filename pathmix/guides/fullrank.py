@@ -9,6 +9,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from pathmix.guides.base import covariance, moments
+from pathmix.guides.rounding import kept_by_rounding
 
 
 class FullRankParams(NamedTuple):
@@ -45,7 +46,11 @@ class FullRank:
 
     def log_prob(self, params: FullRankParams, u: jax.Array) -> jax.Array:
         """Log-density at one point."""
-        return jnp.sum(jax.scipy.stats.norm.logpdf(self.standard(params, u)) - params.log_diagonal)
+
+        def density(point: jax.Array) -> jax.Array:
+            return jnp.sum(jax.scipy.stats.norm.logpdf(self.standard(params, point)) - params.log_diagonal)
+
+        return kept_by_rounding(density, u, params.loc)
 
     def standard(self, params: FullRankParams, u: jax.Array) -> jax.Array:
         """The noise that gives a point."""

@@ -10,6 +10,7 @@ from numpyro.distributions import LowRankMultivariateNormal
 
 from pathmix.errors import OptionError
 from pathmix.guides.base import covariance, moments
+from pathmix.guides.rounding import kept_by_rounding
 
 
 class LowRankParams(NamedTuple):
@@ -60,4 +61,4 @@ class LowRank:
         normal = LowRankMultivariateNormal(
             params.loc, params.directions, jnp.exp(2 * params.log_scale), validate_args=False
         )
-        return normal.log_prob(u)
+        return kept_by_rounding(normal.log_prob, u, params.loc)

@@ -13,6 +13,7 @@ class ElboEstimate(NamedTuple):
     draws: int
     zero_density: float  # share of draws with zero density inside the region
     broken_density: float  # share with a density that is NaN or infinite
+    lost: float = 0.0  # share whose density under the guide nobody knows: it has diverged
 
 
 class Rise(NamedTuple):
@@ -22,11 +23,14 @@ class Rise(NamedTuple):
     error: float
 
 
-def estimated(log_ratios: np.ndarray, inside: np.ndarray) -> ElboEstimate:
+def estimated(log_ratios: np.ndarray, inside: np.ndarray, lost: np.ndarray | None = None) -> ElboEstimate:
     """The truncated ELBO (Eq. 11), from log gamma - log q~ of draws and which of them are in the region.
 
-    Zero density is as good as outside: the guide is truncated to where the path has any.
+    Draws that a diverged guide has lost make all others worthless. Zero density is as good as outside: the
+    guide is truncated to where the path has any.
     """
+    if lost is not None and np.any(lost):
+        return ElboEstimate(-math.inf, math.nan, 0.0, len(inside), 0.0, 0.0, float(np.mean(lost)))
     zero = inside & np.isneginf(log_ratios)
     accepted = log_ratios[inside & ~zero]
     acceptance = float(np.mean(inside & ~zero))

@@ -322,13 +322,14 @@ class PathFit:
             self.estimate = estimated(np.asarray(only.log_joint)[None], np.asarray(only.inside)[None])
             return
         wanted = self.options.elbo_samples
-        log_ratios, inside = np.zeros(0), np.zeros(0, bool)
+        log_ratios, inside, lost = np.zeros(0), np.zeros(0, bool), np.zeros(0, bool)
         for attempt in range(self.options.rejection_tries):
             found = yield from self._drawn(self.params, self.elbo_seed.child(attempt), wanted)
             log_ratios, inside = np.append(log_ratios, _log_ratios(found)), np.append(inside, found.inside)
+            lost = np.append(lost, np.isnan(found.log_q) & ~np.isnan(found.log_joint + found.log_det))
             if np.sum(inside & ~np.isneginf(log_ratios)) >= _ENOUGH_ACCEPTED * wanted:
                 break
-        self.estimate = estimated(log_ratios, inside)
+        self.estimate = estimated(log_ratios, inside, lost)
         self.importance = importance(np.where(inside, log_ratios, -np.inf))
 
     def weigh(self) -> Asking[None]:

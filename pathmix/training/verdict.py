@@ -22,6 +22,11 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     if found is None:
         return Status.UNTRAINED, "The run was interrupted before this path's turn; it carries no weight."
     if found.acceptance == 0 and fit.evidence.particles is None:
+        if found.lost > 0:
+            return Status.NAN, (
+                "The guide has diverged: it is so stretched that rounding takes its density away. A smaller "
+                "learning rate, or guide='meanfield', keeps it from that. The path carries no weight."
+            )
         return (Status.ZERO if found.zero_density > 0 else Status.OUTSIDE), _on_missing(fit)
     if found.broken_density > 0:
         return Status.NAN, (
@@ -39,7 +44,8 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
     rising = f" {_on_rise(fit)}" if rise_left(fit) > 0 else ""
     trained = f"Trained for {fit.steps} steps."
     if found.acceptance == 0:
-        trained += " No draw of its guide has any density; it has draws of importance sampling instead."
+        why = "Its guide has diverged" if found.lost > 0 else "No draw of its guide has any density"
+        trained += f" {why}; it has the draws that its evidence was found with."
     if fit.dropped:
         trained = f"Set aside by the allocation after {fit.steps} steps; it keeps its guide and its weight."
     told = f"{trained}{skipped}{scored}{rising}{_on_evidence(fit)}"

@@ -4,11 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import optax
 import pytest
 from scipy import stats
 
 import pathmix
-from pathmix import Status
+from pathmix import PathmixWarning, Status
 from tests import exact
 
 
@@ -121,11 +122,17 @@ def test_a_guide_that_never_lands_inside():
     def guide(slp):
         return Stray() if slp.path.decisions[0].value else pathmix.MeanField()
 
-    posterior = exact.fit(model, 0.5, budget=500, guide=guide)
+    posterior = exact.fit(model, 0.5, budget=500, guide=guide, weights="elbo")
     strayed, good = posterior.paths[1], posterior.paths[0]
     assert strayed.status is Status.OUTSIDE and strayed.weight == 0 and strayed.acceptance == 0
     assert "inside the path's region" in strayed.message
-    assert good.status is Status.OK and good.weight == 1
+    assert good.weight == 1 and not posterior.verdict.ok
+    # The search for evidences does not need it.
+    posterior = exact.fit(model, 0.5, budget=500, guide=guide)
+    strayed = posterior.paths[1]
+    truth = exact.softmax(stats.norm.logpdf(0.5, np.array([-1.0, 1.0]), np.sqrt(2)))[0]
+    assert strayed.status is Status.OK and strayed.acceptance == 0
+    assert strayed.weight == pytest.approx(truth, abs=4.5 * posterior.weight_errors[strayed.label])
 
 
 def test_a_failing_guide_is_a_status():
@@ -177,3 +184,23 @@ def test_paths_that_the_budget_does_not_reach():
     halved = exact.fit(model, 0.0, allocation=pathmix.SuccessiveHalving(budget=2_000, keep=1))
     assert sum("Set aside" in path.message for path in halved.paths) == 3
     assert halved.paths[0].label == "k=0" and halved.paths[0].steps > halved.paths[1].steps
+
+
+def test_a_guide_that_diverges_is_never_believed():
+    """Plain Adam makes a triangle of 60 rows so wild that nothing leads back: the ELBO was 7e24."""
+    generator = np.random.default_rng(0)
+    x = 0.6 * generator.normal(size=(80, 1)) + 0.8 * generator.normal(size=(80, 60))
+    y = x[:, :3] @ [1, -1, 0.5] + generator.normal(size=80)
+
+    def model(y):
+        weight = numpyro.sample("weight", dist.Normal(0, 0.3).expand([60]).to_event(1))
+        numpyro.sample("y", dist.Normal(x @ weight, 1), obs=y)
+
+    options = {"guide": "fullrank", "optimizer": optax.adam(0.05), "starts": 1, "budget": 3_000}
+    truth = stats.multivariate_normal.logpdf(y, np.zeros(80), np.eye(80) + 0.09 * x @ x.T)
+    (path,) = exact.fit(model, y, **options).paths
+    assert path.elbo == -np.inf and "diverged" in path.message
+    assert path.log_evidence == pytest.approx(truth, abs=max(5 * path.log_evidence_error, 0.1))
+    with pytest.warns(PathmixWarning, match="The guide has diverged"):
+        (path,) = exact.fit(model, y, weights="elbo", **options).paths
+    assert path.weight == 0 and path.status is Status.NAN
