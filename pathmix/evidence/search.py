@@ -20,12 +20,13 @@ from pathmix.posterior.evidence import Efforts, Particles
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows
 from pathmix.training.fit import PathFit
-from pathmix.training.importance import Importance, importance
+from pathmix.training.importance import SAFE_KHAT, Importance, importance
 
 BLOCK = 2_000  # draws that are made at once
 _DEEP = (16, 16, 32, 32, 64)  # parts of a proposal, round by round
 _DEEP_BLOCKS = 5
 _WIDE_BLOCKS = 10
+_EXACT = 0.9  # of all draws, for a guide
 _ENOUGH = 0.5  # of the effective draws that a normal posterior would leave
 _ENOUGH_DEEP = 0.1  # of all draws
 _PARTICLES = 8_192  # that stand for a path's posterior
@@ -137,8 +138,8 @@ class Search:
     def is_plain(self, opinion: Opinion) -> bool:
         """Whether the posterior looks like one blob: the guide, or one t with the guard, suits it."""
         found = opinion.found
-        if opinion.proposal is None:
-            return found.good and found.effective_draws > _ENOUGH * found.draws
+        if opinion.proposal is None:  # its tails are light: it must be nearly exact
+            return found.good and found.khat < SAFE_KHAT and found.effective_draws > _EXACT * found.draws
         normal = found.draws / (1 + 0.035 * self.fit.target.dim)
         return len(opinion.proposal.parts) == 2 and found.good and found.effective_draws > _ENOUGH * normal
 

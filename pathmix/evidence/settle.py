@@ -33,13 +33,14 @@ def quick(search: Search) -> Asking[Opinion]:
     guide = yield from search.from_guide()
     first = guide if np.isfinite(guide.found.error) else (yield from search.from_prior())
     found = yield from search.fitted(first.drawn, search.seed.child(10), (1,) * 8)
-    return _better(first, found)
+    return _better(search, first, found)
 
 
 def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     """The evidence, to an error of about so much."""
     guide = yield from search.from_guide()
-    inner = _better(guide, (yield from search.fitted(guide.drawn, search.seed.child(11), _FROM_GUIDE)))
+    fitted = yield from search.fitted(guide.drawn, search.seed.child(11), _FROM_GUIDE)
+    inner = _better(search, guide, fitted)
     around = yield from search.from_prior()
     outer = yield from search.fitted(around.drawn, search.seed.child(12), _FROM_PRIOR)
     opinions = [inner] if outer is None else [inner, outer]
@@ -97,8 +98,12 @@ def _sharpened(
     return max(found, key=lambda one: (one[2].good, -one[2].error))
 
 
-def _better(one: Opinion, other: Opinion | None) -> Opinion:
-    return one if other is None or one.found.effective_draws > other.found.effective_draws else other
+def _better(search: Search, first: Opinion, fitted: Opinion | None) -> Opinion:
+    """What was fitted, which has heavy tails, unless it is bad, or there was nothing left to fit."""
+    if fitted is None or search.is_plain(first):
+        return first
+    more = first.found.effective_draws > fitted.found.effective_draws
+    return first if more and not fitted.found.good else fitted
 
 
 def _less_sure(found: Importance, before: Importance, opinions: Sequence[Opinion]) -> Importance:
