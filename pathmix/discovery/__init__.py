@@ -1,6 +1,7 @@
 """Finding the paths of a program."""
 
 from pathmix.discovery.base import Discovered, DiscoveredPath, Discovery, refuse_impossible
+from pathmix.discovery.enumeration import Enumeration
 from pathmix.discovery.prior import PriorDiscovery
 
-__all__ = ["Discovered", "DiscoveredPath", "Discovery", "PriorDiscovery", "refuse_impossible"]
+__all__ = ["Discovered", "DiscoveredPath", "Discovery", "Enumeration", "PriorDiscovery", "refuse_impossible"]

@@ -41,17 +41,23 @@ class Branch(NamedTuple):
 def cell_of(slp: StraightLineProgram) -> Cell:
     """The cell that a path lies in."""
     settled = slp.settled or _settled(slp)
+    known = dict(known_draws(slp))
+    is_path = all(settled.decisions) and None not in settled.log_probabilities
+    pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
+    return Cell(pinned, float(np.exp(sum(known.values()))), is_path=is_path)
+
+
+def known_draws(slp: StraightLineProgram) -> list[tuple[str, float]]:
+    """Discrete sites in order, up to where a continuous value has a say, with their log-probabilities."""
+    settled = slp.settled or _settled(slp)
     terms = dict(zip((name for name, _ in slp.drawn), settled.log_probabilities, strict=True))
     end = len(slp.sites)  # of the sites that no continuous value has had a say in
     for is_settled, sites in zip(settled.decisions, slp.decided_after, strict=True):
         end = end if is_settled else min(end, sites)
     for position, site in enumerate(slp.sites):
         end = min(end, position) if terms.get(site.name, 0.0) is None else end
-    known = {site.name for site in slp.sites[:end]}
-    log_probability = sum(term for name, term in terms.items() if term is not None and name in known)
-    is_path = all(settled.decisions) and None not in settled.log_probabilities
-    pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
-    return Cell(pinned, float(np.exp(log_probability)), is_path=is_path)
+    known = [(site.name, terms.get(site.name)) for site in slp.sites[:end]]
+    return [(name, term) for name, term in known if term is not None]
 
 
 def branches_of(slp: StraightLineProgram, cell: Cell) -> tuple[Branch, ...] | None:

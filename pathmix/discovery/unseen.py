@@ -27,9 +27,10 @@ class Sighting:
     """How a path was seen: its cell (None if the path was not kept), how often, and when first."""
 
     cell: Cell | None
-    count: int
+    count: int  # of prior runs
     first: int
     branches: tuple[Branch, ...] | None = None  # that it took in its cell; None if not all are a yes or no
+    others: int = 0  # runs with discrete sites put in: prior runs of the cell, but not of the program
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool) -> PriorM
     """The account of so many prior runs; `is_whole` says that each of them ended on one of the paths."""
     kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
     if not _consistent({cell for _, cell in kept}):
-        kept = [(sighting, EVERYTHING) for sighting, _ in kept]
+        kept = [(replace(sighting, others=0), EVERYTHING) for sighting, _ in kept]
     fresh = sum(sighting.first >= runs // 4 for sighting in seen)
     once = sum(sighting.count == 1 for sighting in seen)
     if not is_whole or len(kept) < len(seen):
@@ -59,18 +60,25 @@ def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool) -> PriorM
 
 def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
     """Every run ended on one of the paths, so cells that were never seen have what the others lack."""
-    visits, once = Counter[Cell](), Counter[Cell]()
+    visits, once, by_prior = Counter[Cell](), Counter[Cell](), Counter[Cell]()
     for sighting, cell in seen:
-        visits[cell] += sighting.count
-        once[cell] += sighting.count == 1
+        by_prior[cell] += sighting.count
+        visits[cell] += sighting.count + sighting.others
+        once[cell] += sighting.count + sighting.others == 1
     rest = _rest(cell.probability for cell in visits)
     divided = [cell for cell in visits if not cell.is_path and not _is_closed(seen, cell)]
     fresh = sum(sighting.first >= runs // 4 for sighting, cell in seen if cell in divided)
     within = sum(cell.probability * once[cell] / visits[cell] for cell in divided)
+    # Prior runs tell nothing of a cell that none of them came to.
+    strange = sum(cell.probability for cell in divided if by_prior[cell] == 0)
     most = min(
-        sum(cell.probability for cell in divided), at_most(fresh, runs - runs // 4) if divided else 0.0
+        sum(cell.probability for cell in divided),
+        strange + at_most(fresh, runs - runs // 4) if divided else 0.0,
     )
-    masses = tuple(cell.probability * sighting.count / visits[cell] for sighting, cell in seen)
+    masses = tuple(
+        cell.probability * (1.0 if cell.is_path else (sighting.count + sighting.others) / visits[cell])
+        for sighting, cell in seen
+    )
     found = PriorMass(masses, min(rest + within, 1.0), min(rest + most, 1.0), is_exact=not divided)
     return found if found.unseen <= found.bound else replace(found, unseen=found.bound)
 

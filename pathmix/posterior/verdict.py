@@ -1,5 +1,6 @@
 """What can be relied on, in a few sentences."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -149,10 +150,11 @@ def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:
     if times > 1:
         matters = f"it matters if the data are {times:.2g} times as likely there as on the best path seen"
     at_most = "" if report.unseen_is_exact else "Up to "
-    return [
-        f"{at_most}{100 * mass:.2g}% of the prior mass is unseen: {matters}. "
-        f"More prior runs see more of it (discovery=pathmix.PriorDiscovery({10 * report.samples:_}))."
-    ]
+    advice = f"More prior runs see more of it (discovery=pathmix.PriorDiscovery({10 * report.samples:_}))."
+    if report.unseen_is_exact:
+        cover = f"{1 - mass / 100:.{max(2 - math.floor(math.log10(mass)), 3)}f}".rstrip("0")
+        advice = f"discovery=pathmix.Enumeration(cover={cover}) looks for what is probable there."
+    return [f"{at_most}{100 * mass:.2g}% of the prior mass is unseen: {matters}. {advice}"]
 
 
 def _imprecise(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]:

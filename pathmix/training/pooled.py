@@ -21,7 +21,7 @@ def pool(paths: Sequence[Contender[PathFit]]) -> Pool:
     parts: dict[tuple[str, tuple[int, ...]], list[np.ndarray]] = {}
     for path in paths:
         for name, values in path.draws.items():
-            parts.setdefault((name, values.shape[1:]), []).append(values[: path.followers])
+            parts.setdefault((name, values.shape[1:]), []).append(values[: path.followers or None])
     return {key: _some(np.concatenate(arrays)) for key, arrays in parts.items()}
 
 

@@ -1,0 +1,194 @@
+"""The paths that runs of a program have taken so far, from the prior or with discrete sites put in."""
+
+from collections import Counter
+
+import numpy as np
+
+from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
+from pathmix.discovery.cells import branches_of, cell_of
+from pathmix.discovery.failures import Failures
+from pathmix.discovery.repeatable import Replays
+from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
+from pathmix.errors import HiddenRandomnessError, NoLatentSiteError
+from pathmix.program.batch_run import BatchRun
+from pathmix.program.failures import FailedRun
+from pathmix.program.path import Path
+from pathmix.program.program import Program
+from pathmix.program.seeds import Seed
+from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
+from pathmix.program.wishes import Wishes
+from pathmix.warn import warn
+
+# Prior runs of one batch. A front end divides batches that do not fit into memory.
+_MAX_BATCH = 2**16
+_KEPT_DRAWS = 1_024
+_REPEATS = 3  # a hidden fair coin goes unnoticed once in sixteen times, replay included
+_ENOUGH_DRAWS = 100  # as many as the paper takes to initialise a path
+
+
+class Search:
+    """The paths found so far."""
+
+    def __init__(self, program: Program, max_paths: int, on_path: OnPath, seed: Seed) -> None:
+        self.program, self.max_paths, self.on_path, self.seed = program, max_paths, on_path, seed
+        self.failures = Failures(seed)
+        self.replays = Replays(program)
+        self.invalid = Counter[str]()
+        self.slps: dict[Path, StraightLineProgram] = {}
+        self.counts: dict[Path, int] = {}  # prior runs along all paths that were seen, kept or not
+        self.others = Counter[Path]()  # runs along them that were put on their way
+        self.first: dict[Path, int] = {}  # the first run of each
+        self.natural: dict[Path, _Rows] = {}  # draws of runs that took the path by themselves
+        self.forced: dict[Path, _Rows] = {}  # draws of runs whose discrete sites were forced
+        self.runs = 0
+
+    def from_prior(self, samples: int) -> None:
+        """Follow runs from the prior, a batch of seeds at a time."""
+        batch = min(samples, _MAX_BATCH)
+        for done in range(0, samples, batch):
+            # What the last batch has beyond the wanted number only fills it up.
+            self._explain(self.seed.child(done), np.arange(batch) < samples - done, done)
+
+    def with_values(self, given: SiteRows, seed: Seed, samples: int) -> None:
+        """Follow runs with the values of some discrete sites put in, after so many from the prior.
+
+        Those that the program ends with an error leave no path.
+        """
+        wanted = np.ones(len(next(iter(given.values()))), bool)
+        explore = self.program.frontend.explore
+        found = explore(
+            self.program,
+            seed,
+            wanted,
+            wishes=Wishes(given),
+            have=self._have,
+            on_failure=_leave_out,
+        )
+        for batch_run in found:
+            self.runs += batch_run.runs
+            path = batch_run.path
+            self.counts.setdefault(path, 0)
+            self.first.setdefault(path, samples)
+            self.others[path] += int(batch_run.followed.sum())
+            self._add(batch_run, None, np.zeros(len(wanted), bool))
+
+    def _explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
+        """Find the path of every wanted run of a batch, which comes after so many others."""
+
+        def failed(run: FailedRun) -> None:
+            self.failures.add(run, done + np.flatnonzero(run.followed & wanted))
+
+        explore = self.program.frontend.explore
+        for batch_run in explore(self.program, seed, wanted, have=self._have, on_failure=failed):
+            self.runs += batch_run.runs
+            followers = batch_run.followed & wanted
+            self.counts[batch_run.path] = self.counts.get(batch_run.path, 0) + int(followers.sum())
+            self.first.setdefault(batch_run.path, done + int(np.argmax(followers)))
+            for said, runs in batch_run.invalid.items():
+                self.invalid[said] += int((runs & followers).sum())
+            self._add(batch_run, seed, followers)
+
+    def _have(self, path: Path) -> int:
+        """Draws of a path so far."""
+        return sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
+
+    def _add(self, batch_run: BatchRun, seed: Seed | None, followers: np.ndarray) -> None:
+        path = batch_run.path
+        is_new = path not in self.slps
+        if is_new and len(self.slps) == self.max_paths:
+            return
+        if is_new:
+            if seed is not None:
+                self._check_repeatable(batch_run, seed, followers)
+            self.slps[path] = self.replays.replay(batch_run)
+            self.natural[path], self.forced[path] = _Rows(), _Rows()
+        self.natural[path].add(batch_run.values, followers, _KEPT_DRAWS)
+        self.forced[path].add(batch_run.values, batch_run.inside & ~followers, _ENOUGH_DRAWS)
+        if is_new:
+            self.on_path(self.slps[path], self._draws(path))
+
+    def _draws(self, path: Path) -> SiteRows:
+        """Runs that took the path by themselves, filled up with forced ones where they are few."""
+        natural, forced = self.natural[path], self.forced[path]
+        kept = max(_ENOUGH_DRAWS, min(natural.count, _KEPT_DRAWS))
+        parts = [*natural.parts, *forced.parts]
+        return {name: np.concatenate([part[name] for part in parts])[:kept] for name in path.addresses}
+
+    def _check_repeatable(self, batch_run: BatchRun, seed: Seed, followers: np.ndarray) -> None:
+        """The first runs are repeated; later ones are compared with their replay."""
+        only_leader = np.arange(len(followers)) == np.argmax(followers)
+        for _ in range(_REPEATS if len(self.slps) < 2 else 0):
+            again = next(iter(self.program.frontend.explore(self.program, seed, only_leader)))
+            if again.path != batch_run.path:
+                raise _changed(batch_run)
+
+    def result(self, samples: int) -> Discovered:
+        self.failures.tell(samples)
+        if not any(path.addresses for path in self.slps):
+            raise NoLatentSiteError(
+                "The program draws no latent site in any run, so there is nothing to infer. "
+                "Are all its sites observed?"
+            )
+        dropped = sum(count for path, count in self.counts.items() if path not in self.slps)
+        if dropped:
+            warn(
+                f"{dropped / samples:.1%} of the prior runs follow paths beyond max_paths="
+                f"{self.max_paths}; these paths were dropped and the posterior leaves them out. "
+                "Raise max_paths in the discovery to keep them."
+            )
+        mass = self._mass(samples)
+        paths = tuple(
+            DiscoveredPath(
+                slp=slp,
+                draws=self._draws(path),
+                followers=min(self.natural[path].count, _KEPT_DRAWS),
+                prior_mass=own,
+            )
+            for (path, slp), own in zip(self.slps.items(), mass.masses, strict=True)
+        )
+        return Discovered(
+            paths=paths,
+            samples=samples,
+            runs=self.runs,
+            dropped_mass=dropped / samples,
+            unseen_mass=mass.unseen,
+            unseen_bound=mass.bound,
+            unseen_is_exact=mass.is_exact,
+            failed_runs=self.failures.count,
+            invalid_runs=tuple((said, count) for said, count in self.invalid.items() if count),
+        )
+
+    def _mass(self, samples: int) -> PriorMass:
+        sightings = []
+        for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
+            slp = self.slps.get(path)
+            cell = None if slp is None else cell_of(slp)
+            branches = None if slp is None or cell is None else branches_of(slp, cell)
+            sightings.append(Sighting(cell, self.counts[path], self.first[path], branches, self.others[path]))
+        return prior_mass(sightings, samples, is_whole=not self.failures.count)
+
+
+class _Rows:
+    """Draws gathered over several runs, until there are enough."""
+
+    def __init__(self) -> None:
+        self.parts: list[SiteRows] = []
+        self.count = 0
+
+    def add(self, values: SiteRows, rows: np.ndarray, enough: int) -> None:
+        chosen = np.flatnonzero(rows)[: enough - self.count]
+        if len(chosen):
+            self.parts.append({name: array[chosen] for name, array in values.items()})
+            self.count += len(chosen)
+
+
+def _leave_out(_: FailedRun) -> None:
+    """Of a run with values put in: what is not seen counts as unseen."""
+
+
+def _changed(batch_run: BatchRun) -> HiddenRandomnessError:
+    path = batch_run.path
+    last = f" that ends with the site {path.addresses[-1]!r}" if path.addresses else ""
+    where = f" at {batch_run.site_sources[path.addresses[-1]]}" if path.addresses else ""
+    return HiddenRandomnessError(f"it followed a path{last}{where} once, and another one the next time")
