@@ -114,6 +114,7 @@ def combine(
     timings: Timings | None = None,
     weighting: Weighting = "evidence",
     flaws: Sequence[str] = (),
+    sought: bool = True,
 ) -> Posterior:
     """The posterior, with a method's own notes first."""
     report = DiscoveryReport.of(found, log_d_min=log_d_min)
@@ -129,4 +130,5 @@ def combine(
         timings=timings,
         weighting=weighting,
         _flaws=tuple(flaws),
+        _sought=sought,
     )

@@ -215,6 +215,7 @@ class SDVI:
                 timings=timings,
                 weighting=weighting,
                 flaws=training_flaws(fits),
+                sought=thorough,
             )
             return posterior.reweight("stacking") if self.weights == "stacking" else posterior
 

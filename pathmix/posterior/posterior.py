@@ -45,6 +45,7 @@ class Posterior:
     timings: Timings | None = None  # where the time went; None for methods that do not tell
     weighting: Weighting = "evidence"  # what the weights are made of
     _flaws: tuple[str, ...] = ()  # why the weights cannot be right, whatever their errors
+    _sought: bool = True  # whether evidences were looked for beyond what guides tell
     _stacked: Stacked | None = None
     _fresh_plates: bool = False  # see `with_fresh_plates`
 
@@ -91,6 +92,7 @@ class Posterior:
             self._flaws,
             interrupted=self.interrupted,
             weighting=self.weighting,
+            sought=self._sought,
             stacked=self._stacked,
         )
 

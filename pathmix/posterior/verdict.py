@@ -51,6 +51,7 @@ def judged(
     *,
     interrupted: bool,
     weighting: Weighting,
+    sought: bool,
     stacked: Stacked | None,
 ) -> Verdict:
     """`errors` are those of weights by evidence; `flaws` say why these cannot be right, whatever they are."""
@@ -61,6 +62,10 @@ def judged(
         found.insert(0, "The run was interrupted.")
     if weighting == "elbo":
         found.insert(0, "Weights are made of ELBOs, which are below the evidences by unknown amounts.")
+    elif not sought:
+        found.insert(
+            0, "Evidences are what the guides alone tell; a run with weights='evidence' looks further."
+        )
     if stacked is not None:
         found[:0] = _on_stacking(stacked)
         return Verdict(False, (), tuple(found))
