@@ -63,9 +63,7 @@ def judged(
     if weighting == "elbo":
         found.insert(0, "Weights are made of ELBOs, which are below the evidences by unknown amounts.")
     elif not sought:
-        found.insert(
-            0, "Evidences are what the guides alone tell; a run with weights='evidence' looks further."
-        )
+        found.insert(0, "Evidences are those that guides alone tell; weights='evidence' looks further.")
     if stacked is not None:
         found[:0] = _on_stacking(stacked)
         return Verdict(False, (), tuple(found))

@@ -182,6 +182,12 @@ def test_weights_can_be_made_again():
         chains.reweight("elbo")
 
 
+def test_evidences_that_nobody_looked_for_are_never_ok():
+    posterior = exact.fit(programs.two_branches, 2.0, budget=2_000, weights="elbo").reweight("evidence")
+    assert not posterior.verdict.ok and "guides alone" in str(posterior.verdict)
+    assert posterior.weighting == "evidence"
+
+
 def test_threads_do_not_change_evidences():
     one, two = (exact.fit(square_or_line, 4.0, budget=2_000, threads=threads) for threads in (1, 2))
     assert one.weights == two.weights and one.log_evidence_error == two.log_evidence_error
