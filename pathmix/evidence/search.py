@@ -167,7 +167,8 @@ class Search:
 
     @cached_property
     def around_prior(self) -> Proposal:
-        return Proposal.of(self.fit.finite_vectors)
+        vectors, dim = self.fit.finite_vectors, self.fit.target.dim
+        return Proposal.of(vectors) if len(vectors) else Proposal(np.zeros(dim), np.eye(dim))
 
     def ordered(self, vectors: np.ndarray) -> Asking[tuple[np.ndarray, list[np.ndarray]]]:
         """The vectors with members in order, and the order that each group had."""

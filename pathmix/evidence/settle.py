@@ -18,6 +18,7 @@ from pathmix.training.importance import Importance, hidden_error, importance
 _AGREED = 0.05  # nats that do not matter, beside four errors
 _MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm
 _HEAVY = 0.3  # k-hat
+_ONE_PLACE = 0.5  # standard deviations
 _MOST_SHARPENED = 3  # opinions
 _NEAR = 1.5  # times the wanted error
 _FEWEST_BLOCKS = 5  # of draws of a proposal of many parts
@@ -48,6 +49,7 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     witness = None
     missed = any(_above(around.found, one.found, errors=2) for one in plain)
     agreed = outer is not None and bool(plain) and _agree(opinions) and not missed
+    agreed = agreed and outer is not None and _at_one_place(inner, outer)
     if agreed:
         candidates = plain
     else:
@@ -96,6 +98,17 @@ def _sharpened(
         if found[-1][2].good and found[-1][2].error < _NEAR * error:
             return found[-1]
     return max(found, key=lambda one: (one[2].good, -one[2].error))
+
+
+def _at_one_place(one: Opinion, other: Opinion) -> bool:
+    """Whether two opinions are of one blob: modes that mirror each other have the same evidence, too."""
+    means, spread = [], np.zeros(())
+    for drawn in (one.drawn, other.drawn):
+        weights = np.exp(drawn.log_ratios - np.max(drawn.log_ratios))
+        weights /= weights.sum()
+        means.append(weights @ drawn.vectors)
+        spread = spread + weights @ (drawn.vectors - means[-1]) ** 2 / 2
+    return bool(np.max(np.abs(means[0] - means[1]) / np.sqrt(spread + 1e-300)) < _ONE_PLACE)
 
 
 def _better(search: Search, first: Opinion, fitted: Opinion | None) -> Opinion:

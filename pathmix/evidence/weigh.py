@@ -11,7 +11,7 @@ from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
 from pathmix.evidence.search import Search, begin
 from pathmix.evidence.settle import quick, settle
-from pathmix.posterior.evidence import HOPELESS, UNKNOWN, Doubt, Efforts, Evidence
+from pathmix.posterior.evidence import UNKNOWN, Doubt, Efforts, Evidence, is_known
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
 from pathmix.training.importance import Importance
@@ -27,6 +27,7 @@ _IDLE_CHUNKS = 2  # that did not matter, after which no other can
 _MOST_MISSED = 64  # paths that are looked at although no draw of their guides is inside
 _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
+_MOST_WORK = 6e11  # bytes that are written for paths of which nothing is known
 _WORK = 1.5e11  # bytes that densities for one path may write: half a minute, where they are large
 
 Fitting = Contender[PathFit]
@@ -59,6 +60,7 @@ class _Weighing:
         self.open = [one for one in fittings if one.work.searchable]
         self.searches: dict[Fitting, Search] = {}
         self.plain: set[Fitting] = set()
+        self.work = 0  # bytes that densities have written
 
     def go(self) -> None:
         stopping = self.workshop.executor.stopping  # by Ctrl-C: what is not settled stays in doubt
@@ -67,11 +69,13 @@ class _Weighing:
         waiting = [one for one in self.open if not _is_missed(one.work)]
         waiting.sort(key=lambda one: -one.work.evidence.log_evidence)
         idle = 0
-        while waiting and idle < _IDLE_CHUNKS and not stopping.is_set():
+        while waiting and not stopping.is_set():
             chunk, waiting = waiting[:_CHUNK], waiting[_CHUNK:]
             self._look_at(chunk)
             weights = self._weights()
             idle = idle + 1 if sum(weights[one] for one in chunk) < _NEGLIGIBLE else 0
+            if idle >= _IDLE_CHUNKS:  # no other can matter, of those of which anything is known
+                waiting = [one for one in waiting if not _is_known(one.work) and self.work < _MOST_WORK]
         done: set[Fitting] = set()
         while not stopping.is_set():
             weights = self._weights()
@@ -85,7 +89,10 @@ class _Weighing:
             )
 
     def _look_at(self, some: Sequence[Fitting]) -> None:
+        before = [one.work.evaluations for one in some]
         self.workshop.to_the_end(some, lambda one: _kept(one, self._looked(one)))
+        for one, done in zip(some, before, strict=True):
+            self.work += (one.work.evaluations - done) * one.work.target.graphs.density.volume
 
     def _looked(self, one: Fitting) -> Asking[None]:
         fit = one.work
@@ -119,7 +126,7 @@ class _Weighing:
         hopes = [
             one
             for one in self.searches
-            if not one.work.evidence.settled and one.work.evidence.log_evidence > top - HOPELESS
+            if not one.work.evidence.settled and not one.work.evidence.is_hopeless(top)
         ]
         hopes.sort(key=lambda one: -one.work.evidence.log_evidence)
         chosen = set(hopes[:_MOST_HOPES])
@@ -129,6 +136,10 @@ class _Weighing:
             if weights[one] >= least or (weights[one] > 0 and _is_missed(one.work)):
                 chosen.add(one)
         return [one for one in self.open if one in chosen]
+
+
+def _is_known(fit: PathFit) -> bool:
+    return is_known(fit.evidence.method, fit.evidence.effective_draws)
 
 
 def _is_missed(fit: PathFit) -> bool:

@@ -12,6 +12,7 @@ EvidenceMethod = Literal["exact", "importance", "smc", "elbo"]
 # no weight; nothing to estimate it from.
 Doubt = Literal["khat", "alone", "disagreement", "spread", "failed", "unsought", "none"]
 HOPELESS = 60.0  # nats below the best path: farther down, a doubted evidence does not matter
+_FEW_DRAWS = 20  # effective ones: with fewer, an evidence may be off by any number of nats
 
 
 class Particles(NamedTuple):
@@ -47,6 +48,15 @@ class Evidence(NamedTuple):
     @property
     def settled(self) -> bool:
         return not self.doubts
+
+    def is_hopeless(self, best: float) -> bool:
+        """Whether it is far below the best one, and known well enough for that."""
+        return is_known(self.method, self.effective_draws) and self.log_evidence < best - HOPELESS
+
+
+def is_known(method: EvidenceMethod, effective_draws: float) -> bool:
+    """Whether an evidence tells the order of magnitude, at least."""
+    return method in ("exact", "smc") or effective_draws >= _FEW_DRAWS
 
 
 UNKNOWN = Evidence(-math.inf, math.nan, "elbo", doubts=("none",))

@@ -46,10 +46,15 @@ def stack(paths: Sequence[FittedPath], components: Sequence[Component]) -> Stack
                 f"{_shown(found[0])} on {paths[chosen[0]].label}, and {_shown(other)} on {paths[i].label}."
             )
     names = sorted(found[0])
+    tables = [np.concatenate([one[name].reshape(_DRAWS, -1) for name in names], axis=1) for one in found]
+    masked = np.stack([np.all(table == 0, axis=0) for table in tables])
+    if np.any(masked.any(axis=0) != masked.all(axis=0)):
+        raise PathmixError(
+            "Stacking needs the same observations on all paths, but some mask others than some."
+        )
     scores, heavy = [], 0
-    for one in found:
-        table = np.concatenate([one[name].reshape(_DRAWS, -1) for name in names], axis=1)
-        score, khat = left_out(table)
+    for table in tables:
+        score, khat = left_out(table[:, ~masked[0]])
         scores.append(score)
         heavy = max(heavy, int(np.sum(khat > _HEAVY)))
     weights = np.zeros(len(paths))

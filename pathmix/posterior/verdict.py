@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from pathmix.discovery.report import DiscoveryReport
-from pathmix.posterior.evidence import HOPELESS, Doubt
+from pathmix.posterior.evidence import HOPELESS, Doubt, is_known
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.stacking import Stacked
 from pathmix.posterior.status import Status
@@ -138,7 +138,9 @@ def _without_weight(paths: Sequence[FittedPath]) -> list[str]:
 
 
 def _may_matter(path: FittedPath, best: float) -> bool:
-    return not {"unsought", "none"} & set(path.doubts) and path.log_evidence > best - HOPELESS
+    if not is_known(path.evidence_method, path.effective_draws):
+        return True  # the estimate may be off by any number of nats
+    return "unsought" not in path.doubts and path.log_evidence > best - HOPELESS
 
 
 def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:

@@ -16,7 +16,9 @@ def _places(indices: Any) -> tuple[Any, ...]:
 
 
 def _index(x: Any, indices: Any) -> Any:
-    return x[_places(indices)]
+    places = _places(indices)
+    known = not any(isinstance(place, jax.Array) for place in places)
+    return (x if known else jnp.asarray(x))[places]
 
 
 def _index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
