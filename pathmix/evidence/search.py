@@ -5,7 +5,7 @@ Where members of a path are exchangeable, proposals live where these are in orde
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -24,11 +24,13 @@ from pathmix.training.importance import SAFE_KHAT, Importance, importance
 
 BLOCK = 2_000  # draws that are made at once
 _DEEP = (16, 16, 32, 32, 64)  # parts of a proposal, round by round
+_MOST_ROUNDS = 24
 _DEEP_BLOCKS = 5
 _WIDE_BLOCKS = 10
 _EXACT = 0.9  # of all draws, for a guide
 _ENOUGH = 0.5  # of the effective draws that a normal posterior would leave
 _ENOUGH_DEEP = 0.1  # of all draws
+_CHECKED = 256  # draws at which members are swapped once more
 _PARTICLES = 8_192  # that stand for a path's posterior
 
 
@@ -93,14 +95,18 @@ class Search:
         return Weighted(vectors, ratios.astype(seen.log_joint.dtype))  # no more precise than that
 
     def fitted(self, first: Weighted, seed: Seed, parts: Sequence[int]) -> Asking[Opinion | None]:
-        """A proposal fitted to its own weighted draws, again and again, with so many parts each time."""
+        """A proposal fitted to its own weighted draws, again and again, with so many parts each time.
+
+        It goes on for as long as it rises: the posterior may be far away, and much narrower.
+        """
         best: Opinion | None = None
-        drawn = first
-        for number, count in enumerate(parts):
+        drawn, level = first, -math.inf
+        for number in range(_MOST_ROUNDS):
+            count = parts[min(number, len(parts) - 1)]
             found = yield from self._refitted(drawn, count, seed.child(number), 1)
-            if found is None:
+            if found is None or (number >= len(parts) and not found.found.log_evidence > level + 1.0):
                 break
-            drawn = found.drawn
+            drawn, level = found.drawn, found.found.log_evidence
             if best is None or found.found.effective_draws > best.found.effective_draws:
                 best = found
             if self.is_plain(found):
@@ -165,6 +171,19 @@ class Search:
             (vectors,) = yield from asked([Request(key, build, target.arguments, (vectors, lots))])
         return Particles(vectors, np.full(_PARTICLES, 1 / _PARTICLES))
 
+    def still_exchangeable(self, drawn: Weighted, seed: Seed) -> Asking[bool]:
+        """Whether swaps go unnoticed where the posterior is, too."""
+        weights = np.exp(drawn.log_ratios - np.max(drawn.log_ratios))
+        if not self.groups or not np.all(np.isfinite(weights)):
+            return True
+        rows = seed.generator().choice(len(weights), size=_CHECKED, p=weights / weights.sum())
+        values = yield from _constrained(self.fit, drawn.vectors[rows])
+        return len((yield from confirmed(self.fit, self.groups, values, _CHECKED))) == len(self.groups)
+
+    def without_groups(self) -> "Search":
+        """The same search, in which members are told apart."""
+        return replace(self, groups=(), usual=(), seed=self.seed.child(99))
+
     @cached_property
     def around_prior(self) -> Proposal:
         vectors, dim = self.fit.finite_vectors, self.fit.target.dim
@@ -200,12 +219,18 @@ def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking
         groups = yield from exchangeable(fit, draws)
     if groups:
         vectors = yield from fit.calls.sampled(fit.params, seed.child(3), BLOCK)
-        key = ("constrain", fit.target.structure, vectors.shape)
-        build = partial(make_constrain, fit.target)
-        (values,) = yield from asked([Request(key, build, fit.target.arguments, vectors)])
+        values = yield from _constrained(fit, vectors)
         groups = yield from confirmed(fit, ordered_by(groups, values), values)
         usual = tuple(usual_order(group, values) for group in groups)
     return Search(fit, groups, seed, until, usual)
+
+
+def _constrained(fit: PathFit, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
+    """The values of the free sites."""
+    key = ("constrain", fit.target.structure, vectors.shape)
+    build = partial(make_constrain, fit.target)
+    (values,) = yield from asked([Request(key, build, fit.target.arguments, vectors)])
+    return values
 
 
 def together(parts: Sequence[Weighted]) -> Weighted:

@@ -68,6 +68,8 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
         return _by_particles(witness, opinions)
     candidates = sorted(candidates, key=lambda one: _rank(one.found, opinions), reverse=True)
     best, drawn, final = yield from _sharpened(search, candidates, error)
+    if not (yield from search.still_exchangeable(drawn, search.seed.child(17))):
+        return (yield from settle(search.without_groups(), efforts, error))
     if not search.is_plain(best):
         final = _less_sure(final, best.found, opinions)
     confirmed = agreed or _confirms(outer, best)

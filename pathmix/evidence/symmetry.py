@@ -7,7 +7,7 @@ density says whether it has noticed.
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -20,8 +20,11 @@ from pathmix.training.fit import PathFit
 _ROWS = 16  # draws at which a swap is tried
 _MOST_ROWS = 512  # among which those are sought
 _NOTICEABLE = 1e-2  # nats: a density that is rounded to more tells nothing
+_MOST_PAIRED = 8  # members, all of whose pairs are tried
 _MOST_TOGETHER = 5  # families of one size, all of whose subsets are tried
 _SEPARATED = 1.0  # standard deviations between members of a group, beyond which a guide has chosen an order
+
+Swap = tuple[tuple[Family, ...], tuple[int, int]]  # two members, in all of the families
 
 
 def exchangeable(fit: PathFit, draws: SiteRows) -> Asking[tuple[Group, ...]]:
@@ -31,15 +34,13 @@ def exchangeable(fit: PathFit, draws: SiteRows) -> Asking[tuple[Group, ...]]:
     if not families or not all(target.coordinates.kept):
         return ()
     columns = [column[:_MOST_ROWS] for column in target.columns(draws)]
-    candidates = [
-        (together, member) for together in _alike(families) for member in range(together[0].size - 1)
-    ]
+    candidates = [(together, pair) for together in _alike(families) for pair in _pairs(together[0].size)]
     same = yield from _unnoticed(fit, columns, candidates)
     return tuple(_groups(candidates, same))
 
 
 def confirmed(
-    fit: PathFit, groups: Sequence[Group], columns: Sequence[np.ndarray]
+    fit: PathFit, groups: Sequence[Group], columns: Sequence[np.ndarray], rows: int = _ROWS
 ) -> Asking[tuple[Group, ...]]:
     """The groups whose swaps the density does not notice at draws of the guide either.
 
@@ -47,26 +48,26 @@ def confirmed(
     """
     kept = []
     for group in groups:
-        swaps = [(group.families, member) for member in group.members[:-1]]
-        same = yield from _unnoticed(fit, [column[:_MOST_ROWS] for column in columns], swaps)
+        swaps = [(group.families, pair) for pair in pairwise(group.members)]
+        same = yield from _unnoticed(fit, [column[:_MOST_ROWS] for column in columns], swaps, rows)
         kept += [group] if np.all(same) else []
     return tuple(kept)
 
 
 def _unnoticed(
-    fit: PathFit, columns: Sequence[np.ndarray], swaps: Sequence[tuple[tuple[Family, ...], int]]
+    fit: PathFit, columns: Sequence[np.ndarray], swaps: Sequence[Swap], most: int = _ROWS
 ) -> Asking[np.ndarray]:
-    """Which swaps of a member with the next leave the densities of all rows as they are.
+    """Which swaps of two members leave the densities of all rows as they are.
 
     Rows with huge densities are left out: rounding would hide what changes.
     """
     seen = yield from fit.densities(_vectors(fit, columns))
     tolerance = (1e-9 if seen.log_joint.dtype == np.float64 else 1e-5) * (1 + np.abs(seen.log_joint))
-    usable = np.flatnonzero(seen.inside & np.isfinite(seen.log_joint) & (tolerance < _NOTICEABLE))[:_ROWS]
+    usable = np.flatnonzero(seen.inside & np.isfinite(seen.log_joint) & (tolerance < _NOTICEABLE))[:most]
     if len(usable) < 2:
         return np.zeros(len(swaps), bool)
     rows = [column[usable] for column in columns]
-    swapped = [_swapped(rows, together, member, member + 1) for together, member in swaps]
+    swapped = [_swapped(rows, together, *pair) for together, pair in swaps]
     stacked = [np.concatenate(column) for column in zip(*swapped, strict=True)]
     after = yield from fit.densities(_vectors(fit, stacked))
     density = np.where(after.inside, after.log_joint, np.nan).reshape(len(swaps), -1)
@@ -84,12 +85,19 @@ def _families(target: Target) -> list[Family]:
     alike: dict[object, list[int]] = {}
     position = {site.name: place for place, site in enumerate(target.slp.sites)}
     for number, site in enumerate(target.sites):
-        alike.setdefault((re.sub(r"\d+", "#", site.name), site.shape, str(site.dtype)), []).append(number)
+        for place in re.finditer(r"\d+", site.name):
+            stem = f"{site.name[: place.start()]}#{site.name[place.end() :]}"
+            alike.setdefault((stem, site.shape, str(site.dtype)), []).append(number)
     for numbers in alike.values():
         if len(numbers) > 1:
             ordered = sorted(numbers, key=lambda number: position[target.sites[number].name])
             found.append(Family(tuple(ordered), None, len(ordered)))
     return found
+
+
+def _pairs(size: int) -> Iterable[tuple[int, int]]:
+    """Members to be swapped: all with all where they are few, else neighbours."""
+    return combinations(range(size), 2) if size <= _MOST_PAIRED else pairwise(range(size))
 
 
 def _alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
@@ -127,24 +135,24 @@ def _swapped(columns: Sequence[np.ndarray], families: Sequence[Family], i: int, 
     return new
 
 
-def _groups(candidates: Sequence[tuple[tuple[Family, ...], int]], same: np.ndarray) -> Iterable[Group]:
-    """Runs of neighbours that can be swapped, in the fewest families; none is in two groups."""
-    swaps: dict[tuple[Family, ...], list[int]] = {}
-    for (together, member), is_same in zip(candidates, same, strict=True):
+def _groups(candidates: Sequence[Swap], same: np.ndarray) -> Iterable[Group]:
+    """Members that swaps connect, in the fewest families; no site is in two groups of families."""
+    swaps: dict[tuple[Family, ...], list[tuple[int, int]]] = {}
+    for (together, pair), is_same in zip(candidates, same, strict=True):
         if is_same:
-            swaps.setdefault(together, []).append(member)
+            swaps.setdefault(together, []).append(pair)
     taken: set[int] = set()
-    for together, found in swaps.items():
+    for together, pairs in swaps.items():
         sites = {site for family in together for site in family.sites}
         if sites & taken:
             continue
         taken |= sites
-        run: list[int] = []
-        for member in [*found, -1]:
-            if run and member != run[-1] + 1:
-                yield Group(together, (*run, run[-1] + 1))
-                run = []
-            run.append(member)
+        group_of = {member: frozenset([member]) for pair in pairs for member in pair}
+        for one, other in pairs:
+            merged = group_of[one] | group_of[other]
+            group_of.update(dict.fromkeys(merged, merged))
+        for members in dict.fromkeys(group_of.values()):
+            yield Group(together, tuple(sorted(members)))
 
 
 def ordered_by(groups: Sequence[Group], values: Sequence[np.ndarray]) -> tuple[Group, ...]:

@@ -49,9 +49,7 @@ def stack(paths: Sequence[FittedPath], components: Sequence[Component]) -> Stack
     tables = [np.concatenate([one[name].reshape(_DRAWS, -1) for name in names], axis=1) for one in found]
     masked = np.stack([np.all(table == 0, axis=0) for table in tables])
     if np.any(masked.any(axis=0) != masked.all(axis=0)):
-        raise PathmixError(
-            "Stacking needs the same observations on all paths, but some mask others than some."
-        )
+        raise PathmixError("Stacking needs the same observations on all paths, but their masks differ.")
     scores, heavy = [], 0
     for table in tables:
         score, khat = left_out(table[:, ~masked[0]])

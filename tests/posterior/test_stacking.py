@@ -107,6 +107,17 @@ def test_observations_that_differ():
         posterior.reweight("stacking")
 
 
+def test_masks_that_differ():
+    def model(y):
+        few = bool(numpyro.sample("few", dist.Bernoulli(0.5)))
+        mean = numpyro.sample("mean", dist.Normal(0, 1))
+        with numpyro.handlers.mask(mask=np.arange(len(y)) < (5 if few else 20)):
+            numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+
+    with pytest.raises(PathmixError, match="masks differ"):
+        exact.fit(model, Y, budget=500).reweight("stacking")
+
+
 def test_nothing_observed():
     def model():
         numpyro.factor("weight", jnp.where(numpyro.sample("z", dist.Normal(0, 1)) > 0, 0.0, -1.0))
