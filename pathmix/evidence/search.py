@@ -17,6 +17,7 @@ from pathmix.evidence.orders import Group, make_constrain, make_ordered, make_sh
 from pathmix.evidence.proposal import Proposal
 from pathmix.evidence.symmetry import confirmed, exchangeable, ordered_by
 from pathmix.posterior.evidence import Efforts, Particles
+from pathmix.posterior.weights import path_weights
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows
 from pathmix.training.fit import PathFit
@@ -39,6 +40,11 @@ class Weighted(NamedTuple):
 
     vectors: np.ndarray
     log_ratios: np.ndarray
+
+    @property
+    def shares(self) -> np.ndarray | None:
+        """Weights that sum to one; None where no draw has any."""
+        return path_weights(self.log_ratios) if np.any(np.isfinite(self.log_ratios)) else None
 
 
 class Opinion(NamedTuple):
@@ -72,11 +78,11 @@ class Search:
         found = importance(np.where(counted, ratios, -np.inf))
         return Opinion(None, found, Weighted(ordered, ratios))
 
-    def from_prior(self) -> Asking[Opinion]:
+    def from_prior(self, seed: Seed) -> Asking[Opinion]:
         """Draws around the prior, many where they are cheap: narrow modes are met with by chance only."""
         wide = Mixture(np.ones(1), (self.around_prior,))
         blocks = max(1, min(_WIDE_BLOCKS, (self.until - self.fit.evaluations) // (4 * BLOCK)))
-        drawn = yield from self.more(wide, self.seed.child(1), blocks)
+        drawn = yield from self.more(wide, seed, blocks)
         return Opinion(wide, importance(drawn.log_ratios), drawn)
 
     def drawn(self, proposal: Mixture | None, seed: Seed) -> Asking[Weighted]:
@@ -134,7 +140,9 @@ class Search:
         usable = np.isfinite(drawn.log_ratios)
         if usable.sum() < 4 or self.fit.evaluations + blocks * BLOCK > self.until:
             return None
-        wanted = min(max(100.0, 5.0 * self.fit.target.dim, 20.0 * count), usable.sum() / 2)
+        dim = self.fit.target.dim
+        # As many as parts need: one with fewer draws is dropped, and a mode with it.
+        wanted = min(max(100.0, 5.0 * dim, 20.0 * count, 4.0 * dim * min(count, 4)), usable.sum() / 2)
         weights = tempered_weights(drawn.log_ratios[usable], wanted)
         fitted = Mixture.of(drawn.vectors[usable], weights, count, seed.child(0).generator())
         proposal = fitted.guarded(self.around_prior)
@@ -173,10 +181,9 @@ class Search:
 
     def still_exchangeable(self, drawn: Weighted, seed: Seed) -> Asking[bool]:
         """Whether swaps go unnoticed where the posterior is, too."""
-        weights = np.exp(drawn.log_ratios - np.max(drawn.log_ratios))
-        if not self.groups or not np.all(np.isfinite(weights)):
+        if not self.groups or (weights := drawn.shares) is None:
             return True
-        rows = seed.generator().choice(len(weights), size=_CHECKED, p=weights / weights.sum())
+        rows = seed.generator().choice(len(weights), size=_CHECKED, p=weights)
         values = yield from _constrained(self.fit, drawn.vectors[rows])
         return len((yield from confirmed(self.fit, self.groups, values, _CHECKED))) == len(self.groups)
 

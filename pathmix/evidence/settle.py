@@ -32,7 +32,7 @@ _FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts
 def quick(search: Search) -> Asking[Opinion]:
     """What importance sampling finds from the guide on; from the prior on, if the guide misses the path."""
     guide = yield from search.from_guide()
-    first = guide if np.isfinite(guide.found.error) else (yield from search.from_prior())
+    first = guide if np.isfinite(guide.found.error) else (yield from search.from_prior(search.seed.child(1)))
     found = yield from search.fitted(first.drawn, search.seed.child(10), (1,) * 8)
     return _better(search, first, found)
 
@@ -42,22 +42,24 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     guide = yield from search.from_guide()
     fitted = yield from search.fitted(guide.drawn, search.seed.child(11), _FROM_GUIDE)
     inner = _better(search, guide, fitted)
-    around = yield from search.from_prior()
+    around = yield from search.from_prior(search.seed.child(1))
     outer = yield from search.fitted(around.drawn, search.seed.child(12), _FROM_PRIOR)
     opinions = [inner] if outer is None else [inner, outer]
     plain = [opinion for opinion in opinions if search.is_plain(opinion)]
     witness = None
     missed = any(_above(around.found, one.found, errors=2) for one in plain)
-    agreed = outer is not None and bool(plain) and _agree(opinions) and not missed
-    agreed = agreed and outer is not None and _at_one_place(inner, outer)
+    apart = outer is not None and not (_same(inner, outer) and _at_one_place(inner, outer))
+    apart = apart or (search.fit.starts_apart and not search.groups)  # which may be orders of members
+    agreed = outer is not None and bool(plain) and _agree(opinions) and not missed and not apart
     if agreed:
         candidates = plain
     else:
-        starts = [*(opinion.drawn for opinion in opinions), around.drawn]
+        starts = [opinion.drawn for opinion in (*opinions, around)]
         deep = yield from search.deepened(together(starts), search.seed.child(13))
         opinions += [deep] if deep is not None else []
-        if not (_is_good(deep) and _confirms(outer, deep)):
-            # Where nothing that started at the prior came to the same place, particles may.
+        if apart or not (_is_good(deep) and _confirms(outer, deep)):
+            # Where two searches found different modes there may be more, and particles may find them; so they
+            # may where nothing that started at the prior came to the same place.
             witness = yield from tempered(search, efforts.smc)
         if witness is not None:
             starts.append((yield from as_draws(search, witness)))
@@ -106,8 +108,8 @@ def _at_one_place(one: Opinion, other: Opinion) -> bool:
     """Whether two opinions are of one blob: modes that mirror each other have the same evidence, too."""
     means, spread = [], np.zeros(())
     for drawn in (one.drawn, other.drawn):
-        weights = np.exp(drawn.log_ratios - np.max(drawn.log_ratios))
-        weights /= weights.sum()
+        if (weights := drawn.shares) is None:
+            return False
         means.append(weights @ drawn.vectors)
         spread = spread + weights @ (drawn.vectors - means[-1]) ** 2 / 2
     return bool(np.max(np.abs(means[0] - means[1]) / np.sqrt(spread + 1e-300)) < _ONE_PLACE)
@@ -152,6 +154,10 @@ def _confirms(outer: Opinion | None, best: Opinion | None) -> bool:
 
 def _above(one: Importance, other: Importance, errors: float = 4) -> bool:
     return one.log_evidence - other.log_evidence > _AGREED + errors * math.hypot(one.error, other.error)
+
+
+def _same(one: Opinion, other: Opinion) -> bool:
+    return not _above(one.found, other.found) and not _above(other.found, one.found)
 
 
 def _agree(opinions: Sequence[Opinion]) -> bool:

@@ -25,7 +25,7 @@ def global_elbo(elbos: Sequence[float], weights: Sequence[float]) -> float:
     return float(np.sum(share[used] * (local[used] - np.log(share[used])))) if np.any(used) else -np.inf
 
 
-def path_weights(logs: Sequence[float]) -> np.ndarray:
+def path_weights(logs: Sequence[float] | np.ndarray) -> np.ndarray:
     """Softmax of log-evidences, or of ELBOs, where it is the best there is; all zero if none is finite."""
     finite = np.where(np.isnan(np.asarray(logs, float)), -np.inf, np.asarray(logs, float))
     total = logsumexp(finite.tolist())

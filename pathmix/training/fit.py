@@ -103,6 +103,7 @@ class PathFit:
         self.inert_reach = False  # masked elements that were left out change the density after all
         self.dropped = False
         self.starts_agreed = False  # all of a race, on where the posterior is
+        self.starts_apart = False  # some of a race ended elsewhere, about as good
         self.failure: Exception | None = None
 
     @property

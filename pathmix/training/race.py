@@ -17,6 +17,7 @@ _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's 
 # special about their place, so those around the prior take turns.
 _NARROW, _WIDER = 0.1, 0.3
 _SAME_PLACE = 0.2  # of the prior's standard deviation
+_RIVAL = 3.0  # nats, up to which another place may be another mode
 _SAME_LEVEL = 1.0  # nats
 
 
@@ -46,18 +47,18 @@ def race(
         finally:  # the best so far stays, even if the race is broken off
             levels = [entrant.level(max(steps // 2, 1)) for entrant in entrants]
             fit.start = entrants[int(np.argmax(levels))]
-        fit.starts_agreed = _agreed(fit, [entrant.state.params for entrant in entrants], levels)
+        _compare(fit, [entrant.state.params for entrant in entrants], np.array(levels))
         iterations -= steps * len(entrants)
     yield from fit.train(iterations, log_c, told)
 
 
-def _agreed(fit: PathFit, params: Sequence[Params], levels: Sequence[float]) -> bool:
-    """Whether all starts have ended at the same place, as good as each other."""
-    assert fit.start is not None
+def _compare(fit: PathFit, params: Sequence[Params], levels: np.ndarray) -> None:
+    """Note whether all starts have ended at the same place, as good as each other, or some elsewhere."""
     _, scale = moments(fit.vectors)
     centres = np.stack([fit.centre(one) for one in params])
-    apart = np.abs(centres - fit.centre(fit.params)) / scale
-    return bool(np.max(apart) < _SAME_PLACE and max(levels) - min(levels) < _SAME_LEVEL)
+    elsewhere = np.max(np.abs(centres - fit.centre(fit.params)) / scale, axis=1) >= _SAME_PLACE
+    fit.starts_agreed = bool(not np.any(elsewhere) and np.ptp(levels) < _SAME_LEVEL)
+    fit.starts_apart |= bool(np.any(elsewhere & (levels > np.max(levels) - _RIVAL)))
 
 
 def _new_starts(

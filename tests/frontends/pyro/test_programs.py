@@ -715,3 +715,18 @@ def test_a_magnitude_bounds_its_site():
         (interval,) = read_region(near.slp, near.draws).bounds["x"].values()
         assert read_region(far.slp, far.draws).kind == "general"
     assert interval.describe("x") == "-0.5 < x < 0.5"
+
+
+def test_a_mask_of_a_minibatch():
+    """A known mask that a minibatch indexes."""
+    kept = torch.arange(40) % 2 == 0
+    y = torch.linspace(-1.0, 1.0, 40)
+
+    def model(y):
+        b = pyro.sample("b", dist.Normal(0.0, 1.0))
+        with pyro.plate("n", 40, subsample_size=10) as rows, pyro.poutine.mask(mask=kept[rows]):
+            pyro.sample("y", dist.Normal(b, 1.0), obs=y[rows])
+
+    posterior = exact.fit(model, y, budget=2_000)
+    truth = stats.multivariate_normal.logpdf(y[kept], np.zeros(20), np.eye(20) + 1.0)
+    assert posterior.log_evidence == pytest.approx(truth, abs=0.02)
