@@ -5,7 +5,7 @@ Where members of a path are exchangeable, proposals live where these are in orde
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -71,12 +71,9 @@ class Search:
 
     def from_guide(self) -> Asking[Opinion]:
         """What the guide's own draws tell; they are given with members in order, whatever it was."""
-        vectors = yield from self.fit.calls.sampled(self.fit.params, self.seed.child(0), BLOCK)
-        seen = yield from self.fit.densities(vectors)
-        ratios = where_inside(seen.log_joint + seen.log_det, seen.inside) - seen.log_q + self.log_orders
-        counted, ordered = yield from self._counted(vectors, self.usual)
-        found = importance(np.where(counted, ratios, -np.inf))
-        return Opinion(None, found, Weighted(ordered, ratios))
+        drawn, counted, ordered = yield from self._drawn(None, self.seed.child(0))
+        found = importance(np.where(counted, drawn.log_ratios, -np.inf))
+        return Opinion(None, found, Weighted(ordered, drawn.log_ratios))
 
     def from_prior(self, seed: Seed) -> Asking[Opinion]:
         """Draws around the prior, many where they are cheap: narrow modes are met with by chance only."""
@@ -85,20 +82,22 @@ class Search:
         drawn = yield from self.more(wide, seed, blocks)
         return Opinion(wide, importance(drawn.log_ratios), drawn)
 
-    def drawn(self, proposal: Mixture | None, seed: Seed) -> Asking[Weighted]:
-        """Draws of a proposal; those that are out of order count as zero, the others for all orders."""
+    def _drawn(self, proposal: Mixture | None, seed: Seed) -> Asking[tuple[Weighted, np.ndarray, np.ndarray]]:
+        """Draws of a proposal, which count for all orders; which are in its order; and all put in order."""
         if proposal is None:
             vectors = yield from self.fit.calls.sampled(self.fit.params, seed, BLOCK)
         else:
             vectors = proposal.draw(seed.generator(), BLOCK)
         seen = yield from self.fit.densities(vectors)
-        in_order = (
-            self.usual if proposal is None else [np.arange(len(group.members)) for group in self.groups]
-        )
-        counted, _ = yield from self._counted(vectors, in_order)
         log_q = seen.log_q if proposal is None else proposal.log_prob(vectors)
-        ratios = where_inside(seen.log_joint + seen.log_det, seen.inside & counted) - log_q + self.log_orders
-        return Weighted(vectors, ratios.astype(seen.log_joint.dtype))  # no more precise than that
+        ratios = where_inside(seen.log_joint + seen.log_det, seen.inside) - log_q + self.log_orders
+        ordered, had = yield from self.ordered(vectors)
+        own = self.usual if proposal is None else [np.arange(len(group.members)) for group in self.groups]
+        counted = np.ones(len(vectors), bool)
+        for order, wanted in zip(had, own, strict=True):
+            counted &= np.all(order == wanted, axis=1)
+        # No more precise than the density.
+        return Weighted(vectors, ratios.astype(seen.log_joint.dtype)), counted, ordered
 
     def fitted(self, first: Weighted, seed: Seed, parts: Sequence[int]) -> Asking[Opinion | None]:
         """A proposal fitted to its own weighted draws, again and again, with so many parts each time.
@@ -158,17 +157,17 @@ class Search:
         return len(opinion.proposal.parts) == 2 and found.good and found.effective_draws > _ENOUGH * normal
 
     def more(self, proposal: Mixture | None, seed: Seed, blocks: int) -> Asking[Weighted]:
-        """Blocks of draws of a proposal."""
+        """Blocks of draws of a proposal; those that are out of order count as zero."""
         found = []
         for number in range(blocks):
-            found.append((yield from self.drawn(proposal, seed.child(number))))
+            drawn, counted, _ = yield from self._drawn(proposal, seed.child(number))
+            found.append(Weighted(drawn.vectors, np.where(counted, drawn.log_ratios, -np.inf)))
         return Weighted(*map(np.concatenate, zip(*found, strict=True)))
 
     def particles(self, drawn: Weighted, seed: Seed) -> Asking[Particles]:
         """Some of the draws, as often as their weights say, with exchangeable members in any order."""
         generator = seed.generator()
-        weights = np.exp(drawn.log_ratios - np.max(drawn.log_ratios))
-        rows = generator.choice(len(weights), size=_PARTICLES, p=weights / weights.sum())
+        rows = generator.choice(len(drawn.vectors), size=_PARTICLES, p=drawn.shares)
         vectors = drawn.vectors[rows]
         if self.groups:
             sizes = [len(group.members) for group in self.groups]
@@ -187,9 +186,9 @@ class Search:
         values = yield from _constrained(self.fit, drawn.vectors[rows])
         return len((yield from confirmed(self.fit, self.groups, values, _CHECKED))) == len(self.groups)
 
-    def without_groups(self) -> "Search":
-        """The same search, in which members are told apart."""
-        return replace(self, groups=(), usual=(), seed=self.seed.child(99))
+    def without_groups(self, efforts: Efforts) -> "Search":
+        """A search in which members are told apart."""
+        return Search(self.fit, (), self.seed.child(4), self.fit.evaluations + efforts.draws)
 
     @cached_property
     def around_prior(self) -> Proposal:
@@ -205,16 +204,6 @@ class Search:
         build = partial(make_ordered, target, self.groups)
         (answer,) = yield from asked([Request(key, build, target.arguments, vectors)])
         return answer
-
-    def _counted(
-        self, vectors: np.ndarray, wanted: Sequence[np.ndarray]
-    ) -> Asking[tuple[np.ndarray, np.ndarray]]:
-        """Which vectors have members in an order, and all of them put in order."""
-        ordered, had = yield from self.ordered(vectors)
-        counted = np.ones(len(vectors), bool)
-        for order, usual in zip(had, wanted, strict=True):
-            counted &= np.all(order == usual, axis=1)
-        return counted, ordered
 
 
 def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking[Search]:

@@ -12,7 +12,7 @@ import numpy as np
 from pathmix.engine.requests import Asking
 from pathmix.evidence.populations import Tempered, as_draws, tempered
 from pathmix.evidence.search import BLOCK, Opinion, Search, Weighted, together
-from pathmix.posterior.evidence import Doubt, Efforts, Evidence
+from pathmix.posterior.evidence import FEW_DRAWS, Doubt, Efforts, Evidence
 from pathmix.training.importance import Importance, hidden_error, importance
 
 _AGREED = 0.05  # nats that do not matter, beside four errors
@@ -23,7 +23,6 @@ _MOST_SHARPENED = 3  # opinions
 _NEAR = 1.5  # times the wanted error
 _FEWEST_BLOCKS = 5  # of draws of a proposal of many parts
 _SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
-_FEW_DRAWS = 20  # effective ones, without which an opinion is none
 _SURE = 0.1  # nats, the error up to which particles are believed alone
 _SPREAD = 1.0  # nats between populations of particles, beyond which their mean means little
 _FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts of proposals, round by round
@@ -50,7 +49,7 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     missed = any(_above(around.found, one.found, errors=2) for one in plain)
     apart = outer is not None and not (_same(inner, outer) and _at_one_place(inner, outer))
     apart = apart or (search.fit.starts_apart and not search.groups)  # which may be orders of members
-    agreed = outer is not None and bool(plain) and _agree(opinions) and not missed and not apart
+    agreed = outer is not None and bool(plain) and all(map(_is_good, opinions)) and not missed and not apart
     if agreed:
         candidates = plain
     else:
@@ -71,10 +70,11 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     candidates = sorted(candidates, key=lambda one: _rank(one.found, opinions), reverse=True)
     best, drawn, final = yield from _sharpened(search, candidates, error)
     if not (yield from search.still_exchangeable(drawn, search.seed.child(17))):
-        return (yield from settle(search.without_groups(), efforts, error))
+        return (yield from settle(search.without_groups(efforts), efforts, error))
     if not search.is_plain(best):
         final = _less_sure(final, best.found, opinions)
-    confirmed = agreed or _confirms(outer, best)
+    # Searches that found different modes confirm nothing: what one of them missed, both may have missed.
+    confirmed = agreed or (_confirms(outer, best) and not apart)
     evidence = _judged(final, witness, [*opinions, around], confirmed=confirmed)
     # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
     # One without a draw inside says nothing at all.
@@ -147,7 +147,7 @@ def _is_good(opinion: Opinion | None) -> bool:
 
 def _confirms(outer: Opinion | None, best: Opinion | None) -> bool:
     """Whether a search that started at the prior found most of it, too."""
-    if outer is None or best is None or outer.found.effective_draws < _FEW_DRAWS:
+    if outer is None or best is None or outer.found.effective_draws < FEW_DRAWS:
         return False
     return outer.found.log_evidence > best.found.log_evidence - _MISSING
 
@@ -158,11 +158,6 @@ def _above(one: Importance, other: Importance, errors: float = 4) -> bool:
 
 def _same(one: Opinion, other: Opinion) -> bool:
     return not _above(one.found, other.found) and not _above(other.found, one.found)
-
-
-def _agree(opinions: Sequence[Opinion]) -> bool:
-    found = [one.found for one in opinions]
-    return all(one.good for one in found) and not any(_above(a, b) for a in found for b in found)
 
 
 def _judged(
@@ -187,7 +182,9 @@ def _judged(
                 ("disagreement",),
                 witness.particles,
             )
-        confirmed = confirmed or (witness.spread < _SPREAD and gap > -wide - _MISSING)
+        if witness.spread < _SPREAD:
+            confirmed = confirmed or gap > -wide - _MISSING
+            found = found._replace(error=math.hypot(found.error, max(gap, 0.0) / 2))
     if not confirmed:
         doubts.append("alone")
     return Evidence(
@@ -198,7 +195,7 @@ def _judged(
 def _by_particles(witness: Tempered | None, opinions: Sequence[Opinion]) -> Evidence:
     """Where no importance sampling works: the larger of what it says and what particles say."""
     top = max(
-        (one.found for one in opinions if one.found.effective_draws >= _FEW_DRAWS),
+        (one.found for one in opinions if one.found.effective_draws >= FEW_DRAWS),
         key=lambda found: found.log_evidence,
         default=None,
     )

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
 from pathmix.evidence.search import Search, begin
 from pathmix.evidence.settle import quick, settle
-from pathmix.posterior.evidence import UNKNOWN, Doubt, Efforts, Evidence, is_known
+from pathmix.posterior.evidence import UNKNOWN, Doubt, Efforts, Evidence
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
 from pathmix.training.importance import Importance
@@ -27,7 +27,7 @@ _IDLE_CHUNKS = 2  # that did not matter, after which no other can
 _MOST_MISSED = 64  # paths that are looked at although no draw of their guides is inside
 _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
-_MOST_WORK = 6e11  # bytes that are written for paths of which nothing is known
+_MOST_WORK = 6e11  # bytes that are written for paths that seem not to matter
 _WORK = 1.5e11  # bytes that densities for one path may write: half a minute, where they are large
 
 Fitting = Contender[PathFit]
@@ -74,8 +74,8 @@ class _Weighing:
             self._look_at(chunk)
             weights = self._weights()
             idle = idle + 1 if sum(weights[one] for one in chunk) < _NEGLIGIBLE else 0
-            if idle >= _IDLE_CHUNKS:  # no other can matter, of those of which anything is known
-                waiting = [one for one in waiting if not _is_known(one.work) and self.work < _MOST_WORK]
+            if idle >= _IDLE_CHUNKS:  # no other can matter, unless it is in doubt
+                waiting = self._doubted(waiting) if self.work < _MOST_WORK else []
         done: set[Fitting] = set()
         while not stopping.is_set():
             weights = self._weights()
@@ -120,14 +120,15 @@ class _Weighing:
         logs = [one.work.evidence.log_evidence + math.log(self.copies[id(one.work)]) for one in self.fittings]
         return dict(zip(self.fittings, path_weights(logs).tolist(), strict=True))
 
+    def _doubted(self, some: Iterable[Fitting]) -> list[Fitting]:
+        """Paths that may have more than is known, and matter."""
+        best = max(one.work.evidence.log_evidence for one in self.fittings)
+        known = ((one, one.work.evidence) for one in some)
+        return [one for one, evidence in known if not evidence.settled and not evidence.is_hopeless(best)]
+
     def _rivals(self, weights: dict[Fitting, float]) -> list[Fitting]:
         """Paths that carry weight, or may."""
-        top = max((one.work.evidence.log_evidence for one in self.fittings), default=-math.inf)
-        hopes = [
-            one
-            for one in self.searches
-            if not one.work.evidence.settled and not one.work.evidence.is_hopeless(top)
-        ]
+        hopes = self._doubted(self.searches)
         hopes.sort(key=lambda one: -one.work.evidence.log_evidence)
         chosen = set(hopes[:_MOST_HOPES])
         for one in self.searches:
@@ -136,10 +137,6 @@ class _Weighing:
             if weights[one] >= least or (weights[one] > 0 and _is_missed(one.work)):
                 chosen.add(one)
         return [one for one in self.open if one in chosen]
-
-
-def _is_known(fit: PathFit) -> bool:
-    return is_known(fit.evidence.method, fit.evidence.effective_draws)
 
 
 def _is_missed(fit: PathFit) -> bool:

@@ -11,8 +11,8 @@ EvidenceMethod = Literal["exact", "importance", "smc", "elbo"]
 # populations of particles that do; a search that ended with an error; no search, for the path seemed to have
 # no weight; nothing to estimate it from.
 Doubt = Literal["khat", "alone", "disagreement", "spread", "failed", "unsought", "none"]
-HOPELESS = 60.0  # nats below the best path: farther down, a doubted evidence does not matter
-_FEW_DRAWS = 20  # effective ones: with fewer, an evidence may be off by any number of nats
+FEW_DRAWS = 20  # effective ones: with fewer, an evidence may be off by any number of nats
+_HOPELESS = 60.0  # nats below the best path: farther down, a doubted evidence does not matter
 
 
 class Particles(NamedTuple):
@@ -50,13 +50,13 @@ class Evidence(NamedTuple):
         return not self.doubts
 
     def is_hopeless(self, best: float) -> bool:
-        """Whether it is far below the best one, and known well enough for that."""
-        return is_known(self.method, self.effective_draws) and self.log_evidence < best - HOPELESS
+        return is_hopeless(self.method, self.log_evidence, self.effective_draws, best)
 
 
-def is_known(method: EvidenceMethod, effective_draws: float) -> bool:
-    """Whether an evidence tells the order of magnitude, at least."""
-    return method in ("exact", "smc") or effective_draws >= _FEW_DRAWS
+def is_hopeless(method: EvidenceMethod, log_evidence: float, effective_draws: float, best: float) -> bool:
+    """Whether an evidence is far below the best one, and known well enough for that to be said."""
+    known = method in ("exact", "smc") or effective_draws >= FEW_DRAWS
+    return known and log_evidence < best - _HOPELESS
 
 
 UNKNOWN = Evidence(-math.inf, math.nan, "elbo", doubts=("none",))

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from pathmix.discovery.report import DiscoveryReport
-from pathmix.posterior.evidence import HOPELESS, Doubt, is_known
+from pathmix.posterior.evidence import Doubt, is_hopeless
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.stacking import Stacked
 from pathmix.posterior.status import Status
@@ -99,7 +99,9 @@ def _doubted(paths: Sequence[FittedPath]) -> list[str]:
     doubted = [
         path
         for path in paths
-        if path.doubts and path.status.usable and (path.weight > _NOTABLE / 2 or _may_matter(path, best))
+        if path.doubts
+        and path.status.usable
+        and not is_hopeless(path.evidence_method, path.log_evidence, path.effective_draws, best)
     ]
     if not doubted:
         return []
@@ -135,12 +137,6 @@ def _without_weight(paths: Sequence[FittedPath]) -> list[str]:
             "of the weight there."
         )
     return found
-
-
-def _may_matter(path: FittedPath, best: float) -> bool:
-    if not is_known(path.evidence_method, path.effective_draws):
-        return True  # the estimate may be off by any number of nats
-    return "unsought" not in path.doubts and path.log_evidence > best - HOPELESS
 
 
 def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:
