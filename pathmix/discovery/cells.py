@@ -40,7 +40,7 @@ class Branch(NamedTuple):
 
 def cell_of(slp: StraightLineProgram) -> Cell:
     """The cell that a path lies in."""
-    settled = slp.settled or _settled(slp)
+    settled = _settled(slp)
     known = dict(known_draws(slp))
     is_path = all(settled.decisions) and None not in settled.log_probabilities
     pinned = tuple((name, value) for name, value in slp.path.pinned if name in known)
@@ -49,7 +49,7 @@ def cell_of(slp: StraightLineProgram) -> Cell:
 
 def known_draws(slp: StraightLineProgram) -> list[tuple[str, float]]:
     """Discrete sites in order, up to where a continuous value has a say, with their log-probabilities."""
-    settled = slp.settled or _settled(slp)
+    settled = _settled(slp)
     terms = dict(zip((name for name, _ in slp.drawn), settled.log_probabilities, strict=True))
     end = len(slp.sites)  # of the sites that no continuous value has had a say in
     for is_settled, sites in zip(settled.decisions, slp.decided_after, strict=True):
@@ -64,7 +64,7 @@ def branches_of(slp: StraightLineProgram, cell: Cell) -> tuple[Branch, ...] | No
     """The ways that a path took in its cell; None where something else than a yes or no was decided."""
     if slp.path.pinned != cell.pinned or any(decision.kind != "bool" for decision in slp.path.decisions):
         return None
-    settled = (slp.settled or _settled(slp)).decisions
+    settled = _settled(slp).decisions
     return tuple(
         Branch(bool(decision.value), is_settled)
         for decision, is_settled in zip(slp.path.decisions, settled, strict=True)
@@ -72,6 +72,10 @@ def branches_of(slp: StraightLineProgram, cell: Cell) -> tuple[Branch, ...] | No
 
 
 def _settled(slp: StraightLineProgram) -> Settled:
+    return slp.settled or settled_by_graph(slp)
+
+
+def settled_by_graph(slp: StraightLineProgram) -> Settled:
     """What pinned sites settle, as the graph says."""
     first = slp.FIRST_CONDITION
     conditions = range(first, first + len(slp.path.decisions))

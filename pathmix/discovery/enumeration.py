@@ -1,15 +1,16 @@
 """Find paths by the probability of their discrete sites, most probable first, without waiting for luck."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from pathmix.checks import check_positive_int, check_positive_number
+from pathmix.checks import check_positive_number
 from pathmix.discovery.base import Discovered, OnPath
+from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search
 from pathmix.discovery.tree import Node, Tree
 from pathmix.errors import OptionError
-from pathmix.program.program import Limits, Program
+from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 
 _ROWS = 64  # runs of one batch
@@ -17,7 +18,7 @@ _AT_ONCE = 16  # values of a site
 
 
 @dataclass(frozen=True)
-class Enumeration:
+class Enumeration(PriorRuns):
     """Follow a few prior runs, then put in values of discrete sites that none of them drew.
 
     Sites go in the order of the prior mass that is left at them, until `cover` of all of it is seen, or
@@ -28,27 +29,15 @@ class Enumeration:
     0.9999
     """
 
-    cover: float = 0.999
     samples: int = 300
     max_paths: int = 2_000
-    max_sites: int = 10_000
-    max_seconds: float = 60.0
+    cover: float = field(default=0.999, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("samples", "max_paths", "max_sites"):
-            check_positive_int(f"Enumeration({name}=...)", getattr(self, name))
-        check_positive_number("Enumeration(max_seconds=...)", self.max_seconds)
-        if (
-            isinstance(self.cover, bool)
-            or not isinstance(self.cover, (int, float))
-            or not 0 < self.cover <= 1
-        ):
-            raise OptionError(f"Enumeration(cover=...) is a share, above 0 and up to 1, not {self.cover!r}.")
-
-    @property
-    def limits(self) -> Limits:
-        """What a single run of the program may do."""
-        return Limits(self.max_sites, self.max_seconds)
+        super().__post_init__()
+        check_positive_number("Enumeration(cover=...)", self.cover)
+        if self.cover > 1:
+            raise OptionError(f"Enumeration(cover=...) is a share of at most 1, not {self.cover!r}.")
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Run the program forward, then along what was not seen."""

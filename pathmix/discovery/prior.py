@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
-from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery.base import Discovered, OnPath
+from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search
-from pathmix.program.program import Limits, Program
+from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 
 
 @dataclass(frozen=True)
-class PriorDiscovery:
+class PriorDiscovery(PriorRuns):
     """Follow `samples` runs from the prior and keep every path among them.
 
     A path is found by one slow Python run, which also tells which other seeds of its batch follow
@@ -23,18 +23,6 @@ class PriorDiscovery:
 
     samples: int = 1_000
     max_paths: int = 1_000
-    max_sites: int = 10_000
-    max_seconds: float = 60.0
-
-    def __post_init__(self) -> None:
-        for name in ("samples", "max_paths", "max_sites"):
-            check_positive_int(f"PriorDiscovery({name}=...)", getattr(self, name))
-        check_positive_number("PriorDiscovery(max_seconds=...)", self.max_seconds)
-
-    @property
-    def limits(self) -> Limits:
-        """What a single run of the program may do."""
-        return Limits(self.max_sites, self.max_seconds)
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Run the program forward and keep the paths that its runs take."""

@@ -1,11 +1,12 @@
 """The paths that runs of a program have taken so far, from the prior or with discrete sites put in."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
 from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
-from pathmix.discovery.cells import branches_of, cell_of
+from pathmix.discovery.cells import branches_of, cell_of, settled_by_graph
 from pathmix.discovery.failures import Failures
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
@@ -71,7 +72,7 @@ class Search:
             self.counts.setdefault(path, 0)
             self.first.setdefault(path, samples)
             self.others[path] += int(batch_run.followed.sum())
-            self._add(batch_run, None, np.zeros(len(wanted), bool))
+            self._add(batch_run, np.zeros(len(wanted), bool))
 
     def _explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
         """Find the path of every wanted run of a batch, which comes after so many others."""
@@ -87,21 +88,22 @@ class Search:
             self.first.setdefault(batch_run.path, done + int(np.argmax(followers)))
             for said, runs in batch_run.invalid.items():
                 self.invalid[said] += int((runs & followers).sum())
-            self._add(batch_run, seed, followers)
+            if len(self.slps) < 2 and batch_run.path not in self.slps:
+                self._check_repeatable(batch_run, seed, followers)
+            self._add(batch_run, followers)
 
     def _have(self, path: Path) -> int:
         """Draws of a path so far."""
         return sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
 
-    def _add(self, batch_run: BatchRun, seed: Seed | None, followers: np.ndarray) -> None:
+    def _add(self, batch_run: BatchRun, followers: np.ndarray) -> None:
         path = batch_run.path
         is_new = path not in self.slps
         if is_new and len(self.slps) == self.max_paths:
             return
         if is_new:
-            if seed is not None:
-                self._check_repeatable(batch_run, seed, followers)
-            self.slps[path] = self.replays.replay(batch_run)
+            slp = self.replays.replay(batch_run)
+            self.slps[path] = slp if slp.settled else replace(slp, settled=settled_by_graph(slp))
             self.natural[path], self.forced[path] = _Rows(), _Rows()
         self.natural[path].add(batch_run.values, followers, _KEPT_DRAWS)
         self.forced[path].add(batch_run.values, batch_run.inside & ~followers, _ENOUGH_DRAWS)
@@ -116,9 +118,9 @@ class Search:
         return {name: np.concatenate([part[name] for part in parts])[:kept] for name in path.addresses}
 
     def _check_repeatable(self, batch_run: BatchRun, seed: Seed, followers: np.ndarray) -> None:
-        """The first runs are repeated; later ones are compared with their replay."""
+        """The first runs are repeated; all are compared with their replay."""
         only_leader = np.arange(len(followers)) == np.argmax(followers)
-        for _ in range(_REPEATS if len(self.slps) < 2 else 0):
+        for _ in range(_REPEATS):
             again = next(iter(self.program.frontend.explore(self.program, seed, only_leader)))
             if again.path != batch_run.path:
                 raise _changed(batch_run)

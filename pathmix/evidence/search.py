@@ -13,9 +13,10 @@ import numpy as np
 
 from pathmix.engine.requests import Asking, Request, asked
 from pathmix.evidence.mixture import Mixture
+from pathmix.evidence.moves import moves
 from pathmix.evidence.orders import Group, make_constrain, make_ordered, make_shuffled, usual_order
 from pathmix.evidence.proposal import Proposal
-from pathmix.evidence.symmetry import confirmed, exchangeable, ordered_by
+from pathmix.evidence.symmetry import confirmed, exchangeable, ordered_by, vectors_of
 from pathmix.posterior.evidence import Efforts, Particles
 from pathmix.posterior.weights import path_weights
 from pathmix.program.seeds import Seed
@@ -32,6 +33,11 @@ _EXACT = 0.9  # of all draws, for a guide
 _ENOUGH = 0.5  # of the effective draws that a normal posterior would leave
 _ENOUGH_DEEP = 0.1  # of all draws
 _CHECKED = 256  # draws at which members are swapped once more
+_CARRIED = 128  # draws that are carried elsewhere
+_STRANGE = (
+    4.0  # nats between the weight of a draw and the mean weight, for one that the proposal would not make
+)
+_MISSED_SHARE = 1e-3  # of the posterior, that is worth another search
 _PARTICLES = 8_192  # that stand for a path's posterior
 
 
@@ -185,6 +191,29 @@ class Search:
         rows = seed.generator().choice(len(weights), size=_CHECKED, p=weights)
         values = yield from _constrained(self.fit, drawn.vectors[rows])
         return len((yield from confirmed(self.fit, self.groups, values, _CHECKED))) == len(self.groups)
+
+    def elsewhere(self, opinion: Opinion, seed: Seed) -> Asking[Weighted | None]:
+        """Draws carried to other places where the posterior may be, if the opinion has missed one."""
+        known = moves(self.fit.target, self.groups)
+        if not known or (weights := opinion.drawn.shares) is None or not opinion.found.good:
+            return None
+        rows = seed.generator().choice(len(weights), size=_CARRIED, p=weights)
+        values = yield from _constrained(self.fit, opinion.drawn.vectors[rows])
+        moved = [move(values) for move in known]
+        there = vectors_of(self.fit, [np.concatenate(column) for column in zip(*moved, strict=True)])
+        there, _ = yield from self.ordered(there)
+        before = yield from self.fit.densities(opinion.drawn.vectors[rows])
+        seen = yield from self.fit.densities(there)
+        proposal = opinion.proposal
+        log_q = seen.log_q if proposal is None else proposal.log_prob(there)
+        density = where_inside(seen.log_joint + seen.log_det, seen.inside & np.isfinite(there).all(axis=1))
+        # Swaps keep volumes, so draws of the posterior have its density on the way back.
+        gain = density - np.tile(before.log_joint + before.log_det, len(known))
+        missed = density + self.log_orders - log_q > opinion.found.log_evidence + _STRANGE
+        shares = np.where(missed, gain, -np.inf)
+        if np.max(np.mean(np.exp(shares.reshape(len(known), -1)), axis=1)) < _MISSED_SHARE:
+            return None
+        return Weighted(there[missed], shares[missed] + opinion.found.log_evidence)
 
     def without_groups(self, efforts: Efforts) -> "Search":
         """A search in which members are told apart."""

@@ -49,11 +49,15 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     missed = any(_above(around.found, one.found, errors=2) for one in plain)
     apart = outer is not None and not (_same(inner, outer) and _at_one_place(inner, outer))
     apart = apart or (search.fit.starts_apart and not search.groups)  # which may be orders of members
+    surest = max(opinions, key=lambda one: (one.found.good, one.found.effective_draws))
+    mirrored = yield from search.elsewhere(surest, search.seed.child(18))
+    apart = apart or mirrored is not None
     agreed = outer is not None and bool(plain) and all(map(_is_good, opinions)) and not missed and not apart
     if agreed:
         candidates = plain
     else:
         starts = [opinion.drawn for opinion in (*opinions, around)]
+        starts += [mirrored] if mirrored is not None else []
         deep = yield from search.deepened(together(starts), search.seed.child(13))
         opinions += [deep] if deep is not None else []
         if apart or not (_is_good(deep) and _confirms(outer, deep)):
@@ -184,7 +188,7 @@ def _judged(
             )
         if witness.spread < _SPREAD:
             confirmed = confirmed or gap > -wide - _MISSING
-            found = found._replace(error=math.hypot(found.error, max(gap, 0.0) / 2))
+            found = found._replace(error=math.hypot(found.error, max(gap - witness.error, 0.0) / 2))
     if not confirmed:
         doubts.append("alone")
     return Evidence(

@@ -30,11 +30,11 @@ Swap = tuple[tuple[Family, ...], tuple[int, int]]  # two members, in all of the 
 def exchangeable(fit: PathFit, draws: SiteRows) -> Asking[tuple[Group, ...]]:
     """The groups of a path."""
     target = fit.target
-    families = _families(target)
+    families = families_of(target)
     if not families or not all(target.coordinates.kept):
         return ()
     columns = [column[:_MOST_ROWS] for column in target.columns(draws)]
-    candidates = [(together, pair) for together in _alike(families) for pair in _pairs(together[0].size)]
+    candidates = [(together, pair) for together in alike(families) for pair in pairs(together[0].size)]
     same = yield from _unnoticed(fit, columns, candidates)
     return tuple(_groups(candidates, same))
 
@@ -61,20 +61,20 @@ def _unnoticed(
 
     Rows with huge densities are left out: rounding would hide what changes.
     """
-    seen = yield from fit.densities(_vectors(fit, columns))
+    seen = yield from fit.densities(vectors_of(fit, columns))
     tolerance = (1e-9 if seen.log_joint.dtype == np.float64 else 1e-5) * (1 + np.abs(seen.log_joint))
     usable = np.flatnonzero(seen.inside & np.isfinite(seen.log_joint) & (tolerance < _NOTICEABLE))[:most]
     if len(usable) < 2:
         return np.zeros(len(swaps), bool)
     rows = [column[usable] for column in columns]
-    swapped = [_swapped(rows, together, *pair) for together, pair in swaps]
+    swapped = [swapped_in(rows, together, *pair) for together, pair in swaps]
     stacked = [np.concatenate(column) for column in zip(*swapped, strict=True)]
-    after = yield from fit.densities(_vectors(fit, stacked))
+    after = yield from fit.densities(vectors_of(fit, stacked))
     density = np.where(after.inside, after.log_joint, np.nan).reshape(len(swaps), -1)
     return np.all(np.abs(density - seen.log_joint[usable]) <= tolerance[usable], axis=1)
 
 
-def _families(target: Target) -> list[Family]:
+def families_of(target: Target) -> list[Family]:
     """Axes of sites, and sites whose names differ in a number only."""
     found = [
         Family((number,), axis, length)
@@ -95,12 +95,12 @@ def _families(target: Target) -> list[Family]:
     return found
 
 
-def _pairs(size: int) -> Iterable[tuple[int, int]]:
+def pairs(size: int) -> Iterable[tuple[int, int]]:
     """Members to be swapped: all with all where they are few, else neighbours."""
     return combinations(range(size), 2) if size <= _MOST_PAIRED else pairwise(range(size))
 
 
-def _alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
+def alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
     """Families of one size that may belong together, the fewest first."""
     sizes: dict[int, list[Family]] = {}
     for family in families:
@@ -116,11 +116,11 @@ def _alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
                     yield chosen
 
 
-def _vectors(fit: PathFit, columns: Sequence[np.ndarray]) -> np.ndarray:
+def vectors_of(fit: PathFit, columns: Sequence[np.ndarray]) -> np.ndarray:
     return fit.unconstrained({site.name: rows for site, rows in zip(fit.target.sites, columns, strict=True)})
 
 
-def _swapped(columns: Sequence[np.ndarray], families: Sequence[Family], i: int, j: int) -> list[np.ndarray]:
+def swapped_in(columns: Sequence[np.ndarray], families: Sequence[Family], i: int, j: int) -> list[np.ndarray]:
     """Rows with two members swapped in some families."""
     new = list(columns)
     for family in families:

@@ -4,20 +4,23 @@ They maximise sum_i log sum_k w_k p(y_i | y_-i, path k) (Yao et al. 2018; for pr
 Reichelt et al. 2024). The densities are by Pareto-smoothed importance sampling from draws of the path.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from arviz_stats.base.array import array_stats
 
+from pathmix.engine.batching import in_batches, over_rows
+from pathmix.engine.executables import Executables
 from pathmix.errors import PathmixError
 from pathmix.posterior.components import Component
 from pathmix.posterior.fitted import FittedPath
+from pathmix.program.canonical import canonical
 from pathmix.program.seeds import Seed
 
 _DRAWS = 1_000  # of each path
+_ROWS = 50  # of densities computed at once
 _MOST_PATHS = 64  # the best ones; others get no weight
 _MOST_SWEEPS = 10_000
 _CONVERGED = 1e-10  # what a sweep adds to the mean log-density, at its end
@@ -36,7 +39,8 @@ def stack(paths: Sequence[FittedPath], components: Sequence[Component]) -> Stack
     chosen = [i for i in ranked if paths[i].status.usable and np.isfinite(paths[i].log_evidence)][
         :_MOST_PATHS
     ]
-    found = [_pointwise(components[i], Seed.of(0).child(i)) for i in chosen]
+    executables = Executables()
+    found = [_pointwise(components[i], Seed.of(0).child(i), executables) for i in chosen]
     if not found or not found[0]:
         raise PathmixError("Stacking needs observed sites, and this posterior has none.")
     for i, other in zip(chosen, found, strict=True):
@@ -92,18 +96,23 @@ def best_mixture(scores: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
-def _pointwise(component: Component, seed: Seed) -> dict[str, np.ndarray]:
+def _pointwise(component: Component, seed: Seed, executables: Executables) -> dict[str, np.ndarray]:
     """The log-likelihood of each element of the observed sites, for draws of a path."""
     slp = component.slp
+    names, slots = [name for name, _ in slp.pointwise], [slot for _, slot in slp.pointwise]
+    order = range(len(slp.sites))
+    graph = canonical(slp.graph.outputs(slots), [None for _ in order], order=order).graph
+    if not slp.sites:
+        found = [np.broadcast_to(value, (_DRAWS, *np.shape(value))) for value in graph(graph.consts, ())]
+        return dict(zip(names, found, strict=True))
     drawn = component.draw(seed, _DRAWS)
-    graph = slp.graph.outputs([slot for _, slot in slp.pointwise])
-    columns = [jnp.asarray(drawn[site.name], site.dtype) for site in slp.sites]
-    rows = jax.jit(lambda *columns: jax.lax.map(lambda row: graph(graph.consts, row), columns, batch_size=32))
-    if columns:
-        results = rows(*columns)
-    else:
-        results = [np.broadcast_to(value, (_DRAWS, *np.shape(value))) for value in graph(graph.consts, ())]
-    return {name: np.asarray(r) for (name, _), r in zip(slp.pointwise, results, strict=True)}
+    columns = [np.asarray(drawn[site.name], site.dtype) for site in slp.sites]
+
+    def make() -> Callable[..., Any]:
+        return lambda consts, columns: over_rows(lambda *row: graph(consts, row))(*columns)
+
+    call = partial(executables.call, graph.structure, make, graph.consts)
+    return dict(zip(names, in_batches(call, columns, _ROWS), strict=True))
 
 
 def _shapes(pointwise: dict[str, np.ndarray]) -> dict[str, tuple[int, ...]]:

@@ -67,6 +67,13 @@ def one_of_its_own(y):
     )
 
 
+def ends_alike(y):
+    """The outer two can be exchanged, which are no neighbours."""
+    means = numpyro.sample("means", dist.Normal(0, 3).expand([3]).to_event(1))
+    shares = dist.Categorical(jnp.array([0.25, 0.5, 0.25]))
+    numpyro.sample("y", dist.MixtureSameFamily(shares, dist.Normal(means, 1)), obs=y)
+
+
 def regression(y):
     weight = numpyro.sample("weight", dist.Normal(0, 1).expand([3]).to_event(1))
     numpyro.sample("y", dist.Normal(jnp.vander(jnp.arange(6.0) / 3, 3) @ weight, 1), obs=y)
@@ -86,6 +93,7 @@ def unequal_shares(y):
         (loops_in_pyro, {("mu_0", "mu_1", "mu_2"): (0, 1, 2)}),
         (in_the_plane, {("means",): (0, 1, 2)}),
         (one_of_its_own, {("means",): (1, 2)}),
+        (ends_alike, {("means",): (0, 2)}),
         (regression, {}),
         (unequal_shares, {}),
     ],

@@ -1,6 +1,7 @@
 """Programs made to mislead the search for evidences: it is right, or says that it is not."""
 
 import itertools
+from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -225,7 +226,7 @@ def test_modes_that_mirror_each_other():
         assert right or not posterior.verdict.ok
 
 
-def test_members_that_are_no_neighbours_and_names_with_two_numbers():
+def test_members_whose_names_have_two_numbers():
     y = np.random.default_rng(0).normal(size=(12, 2)) * 0.5 + 3.0 * np.array(
         [[1.0, -1.0]] * 6 + [[-1.0, 1.0]] * 6
     )
@@ -251,3 +252,50 @@ def test_members_that_are_no_neighbours_and_names_with_two_numbers():
     path = next(path for path in posterior.paths if path.pinned["two"])
     assert path.log_evidence == pytest.approx(truth, abs=5 * path.log_evidence_error + 0.01)
     assert posterior.verdict.ok
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_clusters_of_unequal_shares_have_a_mode_for_each_way_to_name_them(seed):
+    """Swaps are no symmetries here; all starts and both searches ended at one of the modes, with seed 1."""
+    generator, shares = np.random.default_rng(3), (0.25, 0.5, 0.25)
+    y = 2 * generator.normal(size=(3, 3))[np.arange(9) % 3] + 0.5 * generator.normal(size=(9, 3))
+
+    @cache
+    def block(rows):
+        covariance = 0.25 * np.eye(len(rows)) + 4.0
+        ends = np.zeros(len(rows))
+        return sum(stats.multivariate_normal.logpdf(y[list(rows), d], ends, covariance) for d in range(3))
+
+    def model(y):
+        with numpyro.plate("clusters", 3):
+            mean = sample("mean", dist.Normal(0, 2).expand([3]).to_event(1))
+        parts = dist.Normal(mean, 0.5).to_event(1)
+        with numpyro.plate("rows", 9):
+            sample("y", dist.MixtureSameFamily(dist.Categorical(jnp.array(shares)), parts), obs=y)
+
+    logs = []
+    for chosen in itertools.product(range(3), repeat=9):
+        blocks = [tuple(i for i in range(9) if chosen[i] == k) for k in range(3)]
+        logs.append(sum(np.log(shares[k]) * len(b) + (block(b) if b else 0.0) for k, b in enumerate(blocks)))
+    posterior = exact.fit(model, y, budget=2_000, seed=seed)
+    (path,) = posterior.paths
+    within = min(4.5 * path.log_evidence_error, 0.5)
+    assert path.log_evidence == pytest.approx(exact.logsumexp(logs), abs=within)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_signs_that_are_turned_round(seed):
+    """The mirror image is worth less, so it is no symmetry. Given the factor, the loadings integrate out."""
+    y = np.array([1.5, -0.9, 2.1, -1.4, 0.6, 1.1])
+
+    def model(y):
+        factor = sample("factor", dist.Normal(0.2, 1))
+        loading = sample("loading", dist.Normal(0.2, 1).expand([6]).to_event(1))
+        sample("y", dist.Normal(factor * loading, 0.1), obs=y)
+
+    factor = np.linspace(-8, 8, 16_001)
+    logs = stats.norm.logpdf(factor, 0.2, 1) + np.log(factor[1] - factor[0])
+    logs = logs + stats.norm.logpdf(y[:, None], 0.2 * factor, np.sqrt(factor**2 + 0.01)).sum(axis=0)
+    (path,) = exact.fit(model, y, budget=4_000, seed=seed).paths
+    within = min(4.5 * path.log_evidence_error, 0.5)
+    assert path.log_evidence == pytest.approx(exact.logsumexp(logs), abs=within)

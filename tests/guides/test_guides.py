@@ -62,8 +62,8 @@ def test_few_or_bad_draws_still_give_a_guide(guide, rows):
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(params))
 
 
-@pytest.mark.parametrize("size", [0.1, 1.0, 3.0, 30.0])
-def test_a_factor_that_rounding_has_closed_has_no_density(size):
+@pytest.mark.parametrize(("size", "least", "most"), [(0.1, 50, 50), (1.0, 0, 50), (3.0, 0, 50), (30.0, 0, 0)])
+def test_a_factor_that_rounding_has_closed_has_no_density(size, least, most):
     """The way back through a wild triangle grows like 2^dim; the noise tells what is right."""
     generator, dim, guide = np.random.default_rng(0), 60, FullRank()
     params = guide.init(generator.normal(size=(500, dim)))
@@ -73,7 +73,7 @@ def test_a_factor_that_rounding_has_closed_has_no_density(size):
     exactly = stats.norm.logpdf(noise).sum(axis=1) - np.sum(params.log_diagonal)
     known = np.isfinite(found)
     np.testing.assert_allclose(found[known], exactly[known], atol=0.1)
-    assert np.all(known) if size == 0.1 else not np.any(known) if size > 3 else True
+    assert least <= np.sum(known) <= most
 
 
 def test_directions_without_anything_beside_them_have_no_density():

@@ -200,7 +200,7 @@ def test_a_guide_that_diverges_is_never_believed():
     truth = stats.multivariate_normal.logpdf(y, np.zeros(80), np.eye(80) + 0.09 * x @ x.T)
     (path,) = exact.fit(model, y, **options).paths
     assert path.elbo == -np.inf and "diverged" in path.message
-    assert path.log_evidence == pytest.approx(truth, abs=max(5 * path.log_evidence_error, 0.1))
+    assert path.log_evidence == pytest.approx(truth, abs=5 * path.log_evidence_error)
     with pytest.warns(PathmixWarning, match="The guide has diverged"):
         (path,) = exact.fit(model, y, weights="elbo", **options).paths
     assert path.weight == 0 and path.status is Status.NAN
