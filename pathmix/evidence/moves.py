@@ -10,7 +10,7 @@ from itertools import combinations, islice
 import numpy as np
 
 from pathmix.evidence.orders import Group
-from pathmix.evidence.symmetry import alike, families_of, pairs, swapped_in
+from pathmix.evidence.symmetry import swapped_in, swaps
 from pathmix.program.slp import Site
 from pathmix.target.target import Target
 
@@ -31,10 +31,9 @@ def moves(target: Target, groups: Sequence[Group]) -> list[Move]:
 def _swaps(target: Target, groups: Sequence[Group]) -> Iterator[Move]:
     """Those in most families first: what belongs together moves together."""
     same = {(group.families, pair) for group in groups for pair in combinations(group.members, 2)}
-    for together in sorted(alike(families_of(target)), key=len, reverse=True):
-        for pair in pairs(together[0].size):
-            if (together, pair) not in same:
-                yield lambda columns, together=together, pair=pair: swapped_in(columns, together, *pair)
+    for together, pair in sorted(swaps(target), key=lambda swap: -len(swap[0])):
+        if (together, pair) not in same:
+            yield lambda columns, together=together, pair=pair: swapped_in(columns, together, *pair)
 
 
 def _flips(target: Target) -> Iterator[Move]:

@@ -14,6 +14,7 @@ import numpy as np
 from pathmix.engine.requests import Asking
 from pathmix.evidence.orders import Family, Group, member_of
 from pathmix.program.values import SiteRows
+from pathmix.target.coordinates import kinds
 from pathmix.target.target import Target
 from pathmix.training.fit import PathFit
 
@@ -24,17 +25,18 @@ _MOST_PAIRED = 8  # members, all of whose pairs are tried
 _MOST_TOGETHER = 5  # families of one size, all of whose subsets are tried
 _SEPARATED = 1.0  # standard deviations between members of a group, beyond which a guide has chosen an order
 
+_NUMBER, _WORD = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
+
 Swap = tuple[tuple[Family, ...], tuple[int, int]]  # two members, in all of the families
 
 
 def exchangeable(fit: PathFit, draws: SiteRows) -> Asking[tuple[Group, ...]]:
     """The groups of a path."""
     target = fit.target
-    families = families_of(target)
-    if not families or not all(target.coordinates.kept):
+    candidates = swaps(target)
+    if not candidates or not all(target.coordinates.kept):
         return ()
     columns = [column[:_MOST_ROWS] for column in target.columns(draws)]
-    candidates = [(together, pair) for together in alike(families) for pair in pairs(together[0].size)]
     same = yield from _unnoticed(fit, columns, candidates)
     return tuple(_groups(candidates, same))
 
@@ -48,14 +50,14 @@ def confirmed(
     """
     kept = []
     for group in groups:
-        swaps = [(group.families, pair) for pair in pairwise(group.members)]
-        same = yield from _unnoticed(fit, [column[:_MOST_ROWS] for column in columns], swaps, rows)
+        neighbours = [(group.families, pair) for pair in pairwise(group.members)]
+        same = yield from _unnoticed(fit, [column[:_MOST_ROWS] for column in columns], neighbours, rows)
         kept += [group] if np.all(same) else []
     return tuple(kept)
 
 
 def _unnoticed(
-    fit: PathFit, columns: Sequence[np.ndarray], swaps: Sequence[Swap], most: int = _ROWS
+    fit: PathFit, columns: Sequence[np.ndarray], tried: Sequence[Swap], most: int = _ROWS
 ) -> Asking[np.ndarray]:
     """Which swaps of two members leave the densities of all rows as they are.
 
@@ -65,42 +67,52 @@ def _unnoticed(
     tolerance = (1e-9 if seen.log_joint.dtype == np.float64 else 1e-5) * (1 + np.abs(seen.log_joint))
     usable = np.flatnonzero(seen.inside & np.isfinite(seen.log_joint) & (tolerance < _NOTICEABLE))[:most]
     if len(usable) < 2:
-        return np.zeros(len(swaps), bool)
+        return np.zeros(len(tried), bool)
     rows = [column[usable] for column in columns]
-    swapped = [swapped_in(rows, together, *pair) for together, pair in swaps]
+    swapped = [swapped_in(rows, together, *pair) for together, pair in tried]
     stacked = [np.concatenate(column) for column in zip(*swapped, strict=True)]
     after = yield from fit.densities(vectors_of(fit, stacked))
-    density = np.where(after.inside, after.log_joint, np.nan).reshape(len(swaps), -1)
+    density = np.where(after.inside, after.log_joint, np.nan).reshape(len(tried), -1)
     return np.all(np.abs(density - seen.log_joint[usable]) <= tolerance[usable], axis=1)
 
 
-def families_of(target: Target) -> list[Family]:
-    """Axes of sites, and sites whose names differ in a number only."""
-    found = [
+def swaps(target: Target) -> list[Swap]:
+    """Two members that look alike, in one or more families: all that may be swapped."""
+    axes = [
         Family((number,), axis, length)
         for number, site in enumerate(target.sites)
         for axis, length in enumerate(site.shape)
         if length > 1
     ]
+    together = [
+        chosen
+        for part in (_NUMBER, _WORD)  # clusters are numbered, or left and right; never both at once
+        for chosen in _alike([*axes, *_named_alike(target, part)])
+    ]
+    return [(chosen, pair) for chosen in dict.fromkeys(together) for pair in _pairs(chosen[0].size)]
+
+
+def _named_alike(target: Target, part: re.Pattern[str]) -> Iterable[Family]:
+    """Sites of one kind whose names differ in one part only."""
     alike: dict[object, list[int]] = {}
     position = {site.name: place for place, site in enumerate(target.slp.sites)}
+    kind = dict(zip(position, kinds(target.slp, target.region), strict=True))
     for number, site in enumerate(target.sites):
-        for place in re.finditer(r"\d+", site.name):
+        for place in part.finditer(site.name):
             stem = f"{site.name[: place.start()]}#{site.name[place.end() :]}"
-            alike.setdefault((stem, site.shape, str(site.dtype)), []).append(number)
+            alike.setdefault((stem, site.shape, str(site.dtype), kind[site.name]), []).append(number)
     for numbers in alike.values():
         if len(numbers) > 1:
             ordered = sorted(numbers, key=lambda number: position[target.sites[number].name])
-            found.append(Family(tuple(ordered), None, len(ordered)))
-    return found
+            yield Family(tuple(ordered), None, len(ordered))
 
 
-def pairs(size: int) -> Iterable[tuple[int, int]]:
+def _pairs(size: int) -> Iterable[tuple[int, int]]:
     """Members to be swapped: all with all where they are few, else neighbours."""
     return combinations(range(size), 2) if size <= _MOST_PAIRED else pairwise(range(size))
 
 
-def alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
+def _alike(families: Sequence[Family]) -> Iterable[tuple[Family, ...]]:
     """Families of one size that may belong together, the fewest first."""
     sizes: dict[int, list[Family]] = {}
     for family in families:
@@ -137,12 +149,12 @@ def swapped_in(columns: Sequence[np.ndarray], families: Sequence[Family], i: int
 
 def _groups(candidates: Sequence[Swap], same: np.ndarray) -> Iterable[Group]:
     """Members that swaps connect, in the fewest families; no site is in two groups of families."""
-    swaps: dict[tuple[Family, ...], list[tuple[int, int]]] = {}
+    found: dict[tuple[Family, ...], list[tuple[int, int]]] = {}
     for (together, pair), is_same in zip(candidates, same, strict=True):
         if is_same:
-            swaps.setdefault(together, []).append(pair)
+            found.setdefault(together, []).append(pair)
     taken: set[int] = set()
-    for together, pairs in swaps.items():
+    for together, pairs in found.items():
         sites = {site for family in together for site in family.sites}
         if sites & taken:
             continue

@@ -53,6 +53,19 @@ def loops_in_pyro(y):
         )
 
 
+def left_and_right(y):
+    """Blocks that only a word tells apart."""
+    parts = [
+        (pyro.sample(f"{side}_mean", pdist.Normal(0, 3)), pyro.sample(f"{side}_scale", pdist.HalfNormal(1)))
+        for side in ("left", "right")
+    ]
+    means, scales = (torch.stack(values) for values in zip(*parts, strict=True))
+    share = pyro.sample("share", pdist.Dirichlet(torch.ones(2)))
+    with pyro.plate("rows", len(y)):
+        mixture = pdist.MixtureSameFamily(pdist.Categorical(share), pdist.Normal(means, scales))
+        pyro.sample("y", mixture, obs=torch.tensor(y))
+
+
 def in_the_plane(y):
     means = numpyro.sample("means", dist.Normal(0, 3).expand([3, 2]).to_event(2))
     logs = dist.Normal(means[:, None], 1).log_prob(jnp.stack([y, y], axis=1)).sum(-1)
@@ -91,6 +104,7 @@ def unequal_shares(y):
         (vectors, {("means", "weights"): (0, 1, 2)}),
         (loops, {("mu_0", "mu_1", "mu_2", "sigma_0", "sigma_1", "sigma_2"): (0, 1, 2)}),
         (loops_in_pyro, {("mu_0", "mu_1", "mu_2"): (0, 1, 2)}),
+        (left_and_right, {("left_mean", "left_scale", "right_mean", "right_scale", "share"): (0, 1)}),
         (in_the_plane, {("means",): (0, 1, 2)}),
         (one_of_its_own, {("means",): (1, 2)}),
         (ends_alike, {("means",): (0, 2)}),
