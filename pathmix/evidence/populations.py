@@ -1,4 +1,4 @@
-"""Tempered SMC for one path: populations of particles that start around its prior."""
+"""Tempered SMC for one path: populations of particles that start around its prior, or around its guide."""
 
 import math
 from functools import partial
@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pathmix.engine.requests import Asking, Request, asked
+from pathmix.evidence.proposal import Proposal
 from pathmix.evidence.search import Search, Weighted, where_inside
 from pathmix.evidence.tempered import Arrived, Population, evaluations, make_tempered
 from pathmix.posterior.evidence import Particles
@@ -14,6 +15,7 @@ from pathmix.program.seeds import Seed
 
 _POPULATIONS, _PARTICLES = 8, 256
 _MOST_TEMPERATURES = 60
+_WIDER = 2.0
 
 
 class Tempered(NamedTuple):
@@ -23,14 +25,19 @@ class Tempered(NamedTuple):
     error: float
     spread: float  # between populations
     particles: Particles
+    from_prior: bool  # particles that start around the guide cannot tell that it has missed nothing
 
 
-def tempered(search: Search, most: int) -> Asking[Tempered | None]:
-    """Where all orders of members are alike, by `most` densities; None if that is not enough."""
+def tempered(search: Search, most: int, guide: Weighted | None = None) -> Asking[Tempered | None]:
+    """By `most` densities, from the prior or from draws of the guide; None if that is not enough.
+
+    Particles know all orders of exchangeable members, and a guide one of them.
+    """
     temperatures = min(_MOST_TEMPERATURES, most // evaluations(_POPULATIONS * _PARTICLES, 1))
     if temperatures < 2:
         return None
-    start, seed = search.around_prior, search.seed.child(2)
+    start = search.around_prior if guide is None else _around(guide)
+    seed = search.seed.child(2 if guide is None else 21)
     wanted = _POPULATIONS * _PARTICLES
     inside, tried = [np.zeros((0, search.fit.target.dim))], 0
     for attempt in range(search.fit.options.rejection_tries):
@@ -43,10 +50,10 @@ def tempered(search: Search, most: int) -> Asking[Tempered | None]:
     rows = np.concatenate(inside)
     if len(rows) < wanted:
         return None
-    arrived = yield from _sent(search, rows[:wanted], seed.child(1), temperatures)
+    arrived = yield from _sent(search, start, rows[:wanted], seed.child(1), temperatures)
     if any(float(one.temperature) < 1 for one in arrived):
         return None
-    return _averaged(arrived, math.log(len(rows) / tried))
+    return _averaged(arrived, math.log(len(rows) / tried), from_prior=guide is None)
 
 
 def as_draws(search: Search, found: Tempered) -> Asking[Weighted]:
@@ -57,8 +64,16 @@ def as_draws(search: Search, found: Tempered) -> Asking[Weighted]:
     return Weighted(vectors, np.log(shares) + found.log_evidence)
 
 
-def _sent(search: Search, rows: np.ndarray, seed: Seed, temperatures: int) -> Asking[list[Arrived]]:
-    fit, start = search.fit, search.around_prior
+def _around(guide: Weighted) -> Proposal:
+    """Wider than the guide, whose scales are often too small."""
+    found = Proposal.of(guide.vectors)
+    return Proposal(found.loc, _WIDER * found.factor)
+
+
+def _sent(
+    search: Search, start: Proposal, rows: np.ndarray, seed: Seed, temperatures: int
+) -> Asking[list[Arrived]]:
+    fit = search.fit
     particles = rows.reshape(_POPULATIONS, _PARTICLES, -1)
     requests = [
         Request(
@@ -75,7 +90,7 @@ def _sent(search: Search, rows: np.ndarray, seed: Seed, temperatures: int) -> As
     return arrived
 
 
-def _averaged(arrived: list[Arrived], log_share: float) -> Tempered:
+def _averaged(arrived: list[Arrived], log_share: float, *, from_prior: bool) -> Tempered:
     """The mean over populations, which is unbiased, with the error that their differences tell."""
     logs = np.array([float(one.log_ratio) for one in arrived]) + log_share
     top = logs.max()
@@ -89,4 +104,5 @@ def _averaged(arrived: list[Arrived], log_share: float) -> Tempered:
             np.concatenate([one.particles for one in arrived]),
             np.concatenate([s * one.weights for s, one in zip(shares, arrived, strict=True)]),
         ),
+        from_prior=from_prior,
     )

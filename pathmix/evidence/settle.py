@@ -64,6 +64,10 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
             # Where two searches found different modes there may be more, and particles may find them; so they
             # may where nothing that started at the prior came to the same place.
             witness = yield from tempered(search, efforts.smc)
+        vague = witness is None or witness.spread > _SPREAD
+        if vague and not _is_good(deep) and not search.groups:
+            nearer = yield from tempered(search, efforts.smc, guide.drawn)
+            witness = min((one for one in (witness, nearer) if one), key=lambda one: one.spread, default=None)
         if witness is not None:
             starts.append((yield from as_draws(search, witness)))
             deep = yield from search.deepened(together(starts), search.seed.child(14))
@@ -187,7 +191,7 @@ def _judged(
                 witness.particles,
             )
         if witness.spread < _SPREAD:
-            confirmed = confirmed or gap > -wide - _MISSING
+            confirmed = confirmed or (witness.from_prior and gap > -wide - _MISSING)
             found = found._replace(error=math.hypot(found.error, max(gap - witness.error, 0.0) / 2))
     if not confirmed:
         doubts.append("alone")
@@ -212,8 +216,9 @@ def _by_particles(witness: Tempered | None, opinions: Sequence[Opinion]) -> Evid
     if witness is None:
         return Evidence(-math.inf, math.inf, "importance", math.inf, 0.0, ("khat", "alone"))
     # Populations that all miss the same thing do not differ by it.
-    sure = witness.spread < _SPREAD and witness.error < _SURE
-    doubts: tuple[Doubt, ...] = () if sure else ("khat", "spread")
+    doubts: tuple[Doubt, ...] = ("khat", "spread")
+    if witness.spread < _SPREAD and witness.error < _SURE:
+        doubts = () if witness.from_prior else ("khat", "alone")
     khat = math.nan if top is None else top.khat
     # Eight populations tell their own error roughly: by a quarter more it holds as often as it should.
     return Evidence(

@@ -1,9 +1,10 @@
-"""A search for the evidence of a path that was not trained."""
+"""A search for the evidence of a path."""
 
 import optax
 
 import pathmix
 from pathmix.engine.executables import Executables
+from pathmix.engine.requests import answered
 from pathmix.evidence.search import Search
 from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
@@ -28,6 +29,10 @@ def fit_of(path, executables):
     return fit
 
 
-def search_of(path):
+def search_of(path, steps=0):
+    """With a guide that was trained for so many steps."""
     executables = Executables()
-    return Search(fit_of(path, executables), (), Seed.of(2), until=10**9), executables.answer
+    fit = fit_of(path, executables)
+    if steps:
+        answered(fit.train(steps, 0.0, lambda *_: None), executables.answer)
+    return Search(fit, (), Seed.of(2), until=10**9), executables.answer

@@ -1,4 +1,4 @@
-"""Tempered SMC from around the prior: unbiased, inside regions, with an error that its populations tell."""
+"""Tempered SMC from around the prior or the guide: unbiased, inside regions, with an error of its own."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +31,17 @@ def test_a_regression():
     assert found.log_evidence == pytest.approx(truth, abs=4.5 * found.error) and found.error < 0.15
     mean = np.linalg.solve(X.T @ X + np.eye(6), X.T @ Y)
     np.testing.assert_allclose(found.particles.weights @ found.particles.vectors, mean, atol=0.1)
+
+
+def test_from_the_guide_on():
+    """Data that are far off for the prior: its particles run out of temperatures, the guide's do not."""
+    (path,) = paths_of(regression, X, Y * 30)
+    search, answer = search_of(path, steps=4_000)
+    guide = answered(search.from_guide(), answer)
+    found = answered(tempered(search, 500_000, guide.drawn), answer)
+    truth = stats.multivariate_normal.logpdf(30 * Y, np.zeros(20), X @ X.T + np.eye(20))
+    assert not found.from_prior and answered(tempered(search, 500_000), answer) is None
+    assert found.log_evidence == pytest.approx(truth, abs=4.5 * found.error) and found.error < 0.15
 
 
 def test_two_modes_keep_their_shares():
