@@ -1,7 +1,7 @@
 """Bayesian inference on programs whose structure is random."""
 
 from pathmix.allocation import Allocation, SuccessiveHalving, Uniform
-from pathmix.discovery import Discovery, Enumeration, PriorDiscovery
+from pathmix.discovery import Discovery, Enumeration, Guided, PriorDiscovery
 from pathmix.errors import PathmixError, PathmixWarning, ProgramError
 from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField
 from pathmix.methods.dcc import DCC, NUTS, RandomWalk
@@ -26,6 +26,7 @@ __all__ = [
     "Flow",
     "FullRank",
     "Guide",
+    "Guided",
     "LowRank",
     "MeanField",
     "PathmixError",

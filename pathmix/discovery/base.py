@@ -1,18 +1,20 @@
 """What discovery hands over."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pathmix.errors import ImpossibleObservationError
+from pathmix.program.path import Path
 from pathmix.program.program import Limits, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows
 
-# Told of every new path at once, so that work on it can begin while discovery goes on.
-OnPath = Callable[[StraightLineProgram, SiteRows], None]
+# Told of every new path at once, so that work on it can begin while discovery goes on. Says what has to be
+# compiled for it: paths that have it in common are cheap.
+OnPath = Callable[[StraightLineProgram, SiteRows], Hashable]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,7 @@ class Discovered:
     unseen_is_exact: bool = False
     failed_runs: int = 0  # prior runs that the program ended with an error
     invalid_runs: tuple[tuple[str, int], ...] = ()  # with parameters that cannot be: what to say, in how many
+    round_shares: tuple[float, ...] = ()  # of the weight, that the new paths of each guided round had
 
 
 def refuse_impossible(slps: Sequence[StraightLineProgram]) -> None:
@@ -57,4 +60,39 @@ class Discovery(Protocol):
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Find paths, and tell `on_path` of each new one at once; they may be returned in any order."""
+        ...
+
+
+class Expedition(Protocol):
+    """A discovery that goes on, led by what the paths found so far are worth."""
+
+    def snapshot(self) -> Discovered:
+        """All paths so far."""
+        ...
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is anything left to look for."""
+        ...
+
+    def further(self, worth: Mapping[Path, float]) -> bool:
+        """Look for more, given the log-evidences of paths; whether there are new ones."""
+        ...
+
+    def result(self) -> Discovered:
+        """All paths in the end."""
+        ...
+
+
+@runtime_checkable
+class GuidedDiscovery(Discovery, Protocol):
+    """A way to find paths that can be led."""
+
+    @property
+    def iterations(self) -> int:
+        """For each new path, before the next round."""
+        ...
+
+    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> Expedition:
+        """The part of the way that needs no guidance."""
         ...

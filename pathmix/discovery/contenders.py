@@ -1,11 +1,11 @@
 """Contenders: paths on their way from discovery to the posterior."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from pathmix.discovery.base import Discovered, Discovery, refuse_impossible
+from pathmix.discovery.base import Discovered, Discovery, GuidedDiscovery, refuse_impossible
 from pathmix.program.path import Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
@@ -53,26 +53,47 @@ class Contender(Generic[Work]):
         return self.slp.facts.flaw
 
 
+# Log-evidences of paths, as far as they are known.
+Rate = Callable[[Sequence[Contender[Work]]], Mapping[Path, float]]
+
+
 def discovered(
-    discovery: Discovery, program: Program, seed: Seed, begin: Begin[Work]
+    discovery: Discovery,
+    program: Program,
+    seed: Seed,
+    begin: Begin[Work],
+    rate: Rate[Work] | None = None,
 ) -> tuple[Discovered, list[Contender[Work]]]:
-    """The paths that a discovery finds. Work on one begins as soon as it is announced."""
+    """The paths that a discovery finds. Work on one begins as soon as it is announced.
+
+    One that can be led is told what its paths are worth, if `rate` can tell.
+    """
     announced: dict[Path, Contender[Work]] = {}
 
-    def announce(slp: StraightLineProgram, draws: SiteRows) -> None:
-        announced[slp.path] = Contender(*begin(slp, draws, len(announced)), draws)
+    def announce(slp: StraightLineProgram, draws: SiteRows) -> Hashable:
+        contender = announced[slp.path] = Contender(*begin(slp, draws, len(announced)), draws)
+        return contender.target.structure
 
-    found = discovery.discover(program, seed, announce)
-    refuse_impossible([path.slp for path in found.paths])
-    contenders = []
-    for path in found.paths:
-        if path.slp.path not in announced:
-            announce(path.slp, path.draws)
-        contender = announced[path.slp.path]
-        contender.draws, contender.followers = path.draws, path.followers
-        contender.prior_mass = path.prior_mass
-        contenders.append(contender)
-    texts = unique([label(contender.slp, contender.target.region) for contender in contenders])
-    for contender, text in zip(contenders, texts, strict=True):
-        contender.label = text
-    return found, contenders
+    def listed(found: Discovered) -> list[Contender[Work]]:
+        refuse_impossible([path.slp for path in found.paths])
+        contenders = []
+        for path in found.paths:
+            if path.slp.path not in announced:
+                announce(path.slp, path.draws)
+            contender = announced[path.slp.path]
+            contender.draws, contender.followers = path.draws, path.followers
+            contender.prior_mass = path.prior_mass
+            contenders.append(contender)
+        texts = unique([label(contender.slp, contender.target.region) for contender in contenders])
+        for contender, text in zip(contenders, texts, strict=True):
+            contender.label = text
+        return contenders
+
+    if rate is None or not isinstance(discovery, GuidedDiscovery):
+        found = discovery.discover(program, seed, announce)
+        return found, listed(found)
+    expedition = discovery.begin(program, seed, announce)
+    while expedition.goes_on and expedition.further(rate(listed(expedition.snapshot()))):
+        pass
+    found = expedition.result()
+    return found, listed(found)

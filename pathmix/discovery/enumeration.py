@@ -35,29 +35,47 @@ class Enumeration(PriorRuns):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive_number("Enumeration(cover=...)", self.cover)
-        if self.cover > 1:
-            raise OptionError(f"Enumeration(cover=...) is a share of at most 1, not {self.cover!r}.")
+        check_cover("Enumeration", self.cover)
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Run the program forward, then along what was not seen."""
         search = Search(program, self.max_paths, on_path, seed)
         search.from_prior(self.samples)
-        tree, known = Tree(), 0
-        for number in range(self.max_paths):
-            slps = list(search.slps.values())
-            for slp in slps[known:]:
-                tree.add(slp)
-            known = len(slps)
-            if known >= self.max_paths or tree.left <= 1 - self.cover:
-                break
-            chosen = next(((node, new) for node in tree.most_left() if (new := node.untried(_AT_ONCE))), None)
-            if chosen is None:
-                break
-            node, values = chosen
-            node.tried.update(values)
-            search.with_values(_given(node, values), seed.child(1 << 20, number), self.samples)
-        return search.result(self.samples)
+        enumerate_values(search, self.cover, self.max_paths)
+        search.tell()
+        return search.discovered()
+
+
+def check_cover(owner: str, cover: float) -> None:
+    check_positive_number(f"{owner}(cover=...)", cover)
+    if cover > 1:
+        raise OptionError(f"{owner}(cover=...) is a share of at most 1, not {cover!r}.")
+
+
+def enumerate_values(search: Search, cover: float, most: int, structures: int | None = None) -> None:
+    """Put in values that were not seen, until `cover` of the prior mass is, or there are `most` paths.
+
+    With a number of structures, while there are no more of them, and it seems that `most` paths will do.
+    """
+    tree, known = Tree(), 0
+    for number in range(most):
+        slps = list(search.slps.values())
+        left, before = tree.left, known
+        for slp in slps[known:]:
+            tree.add(slp)
+        known = len(slps)
+        if known >= most or tree.left <= 1 - cover:
+            return
+        if structures is not None:
+            hopeless = (known - before) * (tree.left - 1 + cover) > (left - tree.left) * (most - known)
+            if len(search.structures) > structures or (number > 0 and hopeless):
+                return
+        chosen = next(((node, new) for node in tree.most_left() if (new := node.untried(_AT_ONCE))), None)
+        if chosen is None:
+            return
+        node, values = chosen
+        node.tried.update(values)
+        search.with_values(_given(node, values), search.seed.child(1 << 20, number), counted=True)
 
 
 def _given(node: Node, values: list) -> dict[str, np.ndarray]:

@@ -28,4 +28,5 @@ class PriorDiscovery(PriorRuns):
         """Run the program forward and keep the paths that its runs take."""
         search = Search(program, self.max_paths, on_path, seed)
         search.from_prior(self.samples)
-        return search.result(self.samples)
+        search.tell()
+        return search.discovered()

@@ -17,6 +17,7 @@ class DiscoveryReport:
     unseen_bound: float  # what it is at most, with a confidence of 95%
     unseen_is_exact: bool  # both are the mass itself: no continuous value decides anything
     failed_runs: int  # prior runs that the program ended with an error
+    round_shares: tuple[float, ...] = ()  # of the weight, that the new paths of each guided round had
 
     @staticmethod
     def of(
@@ -32,14 +33,19 @@ class DiscoveryReport:
             unseen_bound=max(found.unseen_bound - later_mass, 0.0),
             unseen_is_exact=found.unseen_is_exact,
             failed_runs=found.failed_runs,
+            round_shares=found.round_shares,
         )
 
     @property
     def unseen(self) -> str:
-        """The unseen mass in a line."""
-        if not self.unseen_is_exact:
-            return f"Unseen: at most {_percent(self.unseen_bound)} of the prior mass (95%)"
-        return f"Unseen: {_percent(self.unseen_mass)} of the prior mass, exactly"
+        """The unseen mass in a line, and what the last rounds still found."""
+        told = f"Unseen: at most {_percent(self.unseen_bound)} of the prior mass (95%)"
+        if self.unseen_is_exact:
+            told = f"Unseen: {_percent(self.unseen_mass)} of the prior mass, exactly"
+        if not self.round_shares:
+            return told
+        last = ", ".join(map(_percent, self.round_shares[-3:]))
+        return f"{told}; the last of {len(self.round_shares)} guided rounds found {last} of the weight"
 
 
 def _percent(share: float) -> str:

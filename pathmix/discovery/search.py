@@ -1,6 +1,7 @@
 """The paths that runs of a program have taken so far, from the prior or with discrete sites put in."""
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
 from pathmix.discovery.cells import branches_of, cell_of, settled_by_graph
 from pathmix.discovery.failures import Failures
+from pathmix.discovery.neighbours import is_supported
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError
@@ -42,21 +44,35 @@ class Search:
         self.first: dict[Path, int] = {}  # the first run of each
         self.natural: dict[Path, _Rows] = {}  # draws of runs that took the path by themselves
         self.forced: dict[Path, _Rows] = {}  # draws of runs whose discrete sites were forced
+        self.structures = Counter[Hashable]()  # of the paths, what is compiled for them
+        self.samples = 0  # runs from the prior
         self.runs = 0
 
     def from_prior(self, samples: int) -> None:
-        """Follow runs from the prior, a batch of seeds at a time."""
-        batch = min(samples, _MAX_BATCH)
-        for done in range(0, samples, batch):
+        """Follow runs from the prior, a batch of seeds at a time, until there were so many in all."""
+        batch = min(max(samples - self.samples, 1), _MAX_BATCH)
+        for done in range(self.samples, samples, batch):
             # What the last batch has beyond the wanted number only fills it up.
             self._explain(self.seed.child(done), np.arange(batch) < samples - done, done)
+        self.samples = samples
 
-    def with_values(self, given: SiteRows, seed: Seed, samples: int) -> None:
-        """Follow runs with the values of some discrete sites put in, after so many from the prior.
+    def with_values(
+        self,
+        given: SiteRows,
+        seed: Seed,
+        *,
+        rows: int | None = None,
+        counted: bool = False,
+        most: int | None = None,
+    ) -> None:
+        """Follow runs with the values of some discrete sites put in, the first rows or all.
 
-        Those that the program ends with an error leave no path.
+        Those that the program ends with an error leave no path. If they are `counted`, nothing was put in
+        after a continuous value had a say: they are prior runs, given the sites before. It ends at `most`
+        paths.
         """
-        wanted = np.ones(len(next(iter(given.values()))), bool)
+        count = len(next(iter(given.values())))
+        wanted = np.arange(count) < (count if rows is None else rows)
         explore = self.program.frontend.explore
         found = explore(
             self.program,
@@ -69,10 +85,13 @@ class Search:
         for batch_run in found:
             self.runs += batch_run.runs
             path = batch_run.path
-            self.counts.setdefault(path, 0)
-            self.first.setdefault(path, samples)
-            self.others[path] += int(batch_run.followed.sum())
-            self._add(batch_run, np.zeros(len(wanted), bool))
+            self._add(batch_run, np.zeros(len(wanted), bool), doubtful=True)
+            if path in self.slps:
+                self.counts.setdefault(path, 0)
+                self.first.setdefault(path, self.samples)
+                self.others[path] += int(batch_run.followed.sum()) if counted else 0
+            if most is not None and len(self.slps) >= most:
+                return
 
     def _explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
         """Find the path of every wanted run of a batch, which comes after so many others."""
@@ -96,19 +115,23 @@ class Search:
         """Draws of a path so far."""
         return sum(rows[path].count for rows in (self.natural, self.forced) if path in rows)
 
-    def _add(self, batch_run: BatchRun, followers: np.ndarray) -> None:
+    def _add(self, batch_run: BatchRun, followers: np.ndarray, *, doubtful: bool = False) -> None:
+        """Keep a path, unless there are too many, or it has values that were put in and cannot be drawn."""
         path = batch_run.path
         is_new = path not in self.slps
         if is_new and len(self.slps) == self.max_paths:
             return
         if is_new:
             slp = self.replays.replay(batch_run)
-            self.slps[path] = slp if slp.settled else replace(slp, settled=settled_by_graph(slp))
+            slp = slp if slp.settled else replace(slp, settled=settled_by_graph(slp))
+            if doubtful and not is_supported(slp):
+                return
+            self.slps[path] = slp
             self.natural[path], self.forced[path] = _Rows(), _Rows()
         self.natural[path].add(batch_run.values, followers, _KEPT_DRAWS)
         self.forced[path].add(batch_run.values, batch_run.inside & ~followers, _ENOUGH_DRAWS)
         if is_new:
-            self.on_path(self.slps[path], self._draws(path))
+            self.structures[self.on_path(self.slps[path], self._draws(path))] += 1
 
     def _draws(self, path: Path) -> SiteRows:
         """Runs that took the path by themselves, filled up with forced ones where they are few."""
@@ -125,21 +148,29 @@ class Search:
             if again.path != batch_run.path:
                 raise _changed(batch_run)
 
-    def result(self, samples: int) -> Discovered:
-        self.failures.tell(samples)
+    def tell(self) -> None:
+        """What went wrong in prior runs."""
+        self.failures.tell(self.samples)
         if not any(path.addresses for path in self.slps):
             raise NoLatentSiteError(
                 "The program draws no latent site in any run, so there is nothing to infer. "
                 "Are all its sites observed?"
             )
-        dropped = sum(count for path, count in self.counts.items() if path not in self.slps)
-        if dropped:
+        if dropped := self._dropped:
             warn(
-                f"{dropped / samples:.1%} of the prior runs follow paths beyond max_paths="
+                f"{dropped / self.samples:.1%} of the prior runs follow paths beyond max_paths="
                 f"{self.max_paths}; these paths were dropped and the posterior leaves them out. "
                 "Raise max_paths in the discovery to keep them."
             )
-        mass = self._mass(samples)
+
+    @property
+    def _dropped(self) -> int:
+        """Prior runs along paths that are not kept."""
+        return sum(count for path, count in self.counts.items() if path not in self.slps)
+
+    def discovered(self, round_shares: tuple[float, ...] = ()) -> Discovered:
+        """What is known by now, after rounds whose new paths had these shares."""
+        mass = self._mass()
         paths = tuple(
             DiscoveredPath(
                 slp=slp,
@@ -151,24 +182,25 @@ class Search:
         )
         return Discovered(
             paths=paths,
-            samples=samples,
+            samples=self.samples,
             runs=self.runs,
-            dropped_mass=dropped / samples,
+            dropped_mass=self._dropped / self.samples,
             unseen_mass=mass.unseen,
             unseen_bound=mass.bound,
             unseen_is_exact=mass.is_exact,
             failed_runs=self.failures.count,
             invalid_runs=tuple((said, count) for said, count in self.invalid.items() if count),
+            round_shares=round_shares,
         )
 
-    def _mass(self, samples: int) -> PriorMass:
+    def _mass(self) -> PriorMass:
         sightings = []
         for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
             slp = self.slps.get(path)
             cell = None if slp is None else cell_of(slp)
             branches = None if slp is None or cell is None else branches_of(slp, cell)
             sightings.append(Sighting(cell, self.counts[path], self.first[path], branches, self.others[path]))
-        return prior_mass(sightings, samples, is_whole=not self.failures.count)
+        return prior_mass(sightings, self.samples, is_whole=not self.failures.count)
 
 
 class _Rows:

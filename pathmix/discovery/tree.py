@@ -41,7 +41,8 @@ class Node:
         bounds = self.site.bounds_here or self.site.bounds
         if bounds is None:
             return []
-        new = (value for value in _values(self.site, bounds, self.known) if value not in self.tried)
+        likeliest = max(self.known, key=lambda value: self.known[value])
+        new = (value for value in values_near(self.site, bounds, likeliest) if value not in self.tried)
         return list(itertools.islice(new, count))
 
 
@@ -73,11 +74,11 @@ class Tree:
         return iter(sorted(there, key=lambda node: -node.left))
 
 
-def _values(site: Site, bounds: tuple[Any, Any], known: dict[PinnedValue, float]) -> Iterator[PinnedValue]:
-    """The support: from the most probable value outwards for a number, in order for a vector."""
+def values_near(site: Site, bounds: tuple[Any, Any], centre: PinnedValue) -> Iterator[PinnedValue]:
+    """The support: from a value outwards for a number, without it, and in order for a vector."""
     low, high = (np.broadcast_to(np.asarray(bound, float), site.shape) for bound in bounds)
     if site.shape == ():
-        yield from _outwards(float(low), float(high), known)
+        yield from _outwards(float(low), float(high), int(centre))
         return
     if not np.all(np.isfinite(low)) or not np.all(np.isfinite(high)):
         return
@@ -85,13 +86,12 @@ def _values(site: Site, bounds: tuple[Any, Any], known: dict[PinnedValue, float]
         return
     ranges = [range(int(a), int(b) + 1) for a, b in zip(low.ravel(), high.ravel(), strict=True)]
     for values in itertools.product(*ranges):
-        yield _nested(np.array(values).reshape(site.shape))
+        yield nested(np.array(values).reshape(site.shape))
 
 
-def _outwards(low: float, high: float, known: dict[PinnedValue, float]) -> Iterator[PinnedValue]:
-    centre = max(known, key=lambda value: known[value])
+def _outwards(low: float, high: float, centre: int) -> Iterator[PinnedValue]:
     for distance in itertools.count(1):
-        below, above = int(centre) - distance, int(centre) + distance
+        below, above = centre - distance, centre + distance
         if below < low and above > high:
             return
         if above <= high:
@@ -100,5 +100,6 @@ def _outwards(low: float, high: float, known: dict[PinnedValue, float]) -> Itera
             yield below
 
 
-def _nested(values: np.ndarray) -> PinnedValue:
-    return tuple(_nested(row) for row in values) if values.ndim else values.item()
+def nested(values: np.ndarray) -> PinnedValue:
+    """An array as paths write it down."""
+    return tuple(nested(row) for row in values) if values.ndim else values.item()

@@ -17,7 +17,7 @@ from pathmix.evidence.moves import moves
 from pathmix.evidence.orders import Group, make_constrain, make_ordered, make_shuffled, usual_order
 from pathmix.evidence.proposal import Proposal
 from pathmix.evidence.symmetry import confirmed, exchangeable, ordered_by, vectors_of
-from pathmix.posterior.evidence import Efforts, Particles
+from pathmix.posterior.evidence import Doubt, Efforts, Evidence, Particles
 from pathmix.posterior.weights import path_weights
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows
@@ -170,26 +170,26 @@ class Search:
             found.append(Weighted(drawn.vectors, np.where(counted, drawn.log_ratios, -np.inf)))
         return Weighted(*map(np.concatenate, zip(*found, strict=True)))
 
-    def particles(self, drawn: Weighted, seed: Seed) -> Asking[Particles]:
+    def particles(self, drawn: Weighted, seed: Seed, count: int = _PARTICLES) -> Asking[Particles]:
         """Some of the draws, as often as their weights say, with exchangeable members in any order."""
         generator = seed.generator()
-        rows = generator.choice(len(drawn.vectors), size=_PARTICLES, p=drawn.shares)
+        rows = generator.choice(len(drawn.vectors), size=count, p=drawn.shares)
         vectors = drawn.vectors[rows]
         if self.groups:
             sizes = [len(group.members) for group in self.groups]
-            lots = [generator.random((_PARTICLES, size)) for size in sizes]
+            lots = [generator.random((count, size)) for size in sizes]
             target = self.fit.target
             key = ("shuffled", target.structure, self.groups, vectors.shape)
             build = partial(make_shuffled, target, self.groups)
             (vectors,) = yield from asked([Request(key, build, target.arguments, (vectors, lots))])
-        return Particles(vectors, np.full(_PARTICLES, 1 / _PARTICLES))
+        return Particles(vectors, np.full(count, 1 / count))
 
     def still_exchangeable(self, drawn: Weighted, seed: Seed) -> Asking[bool]:
         """Whether swaps go unnoticed where the posterior is, too."""
         if not self.groups or (weights := drawn.shares) is None:
             return True
         rows = seed.generator().choice(len(weights), size=_CHECKED, p=weights)
-        values = yield from _constrained(self.fit, drawn.vectors[rows])
+        values = yield from constrained(self.fit, drawn.vectors[rows])
         return len((yield from confirmed(self.fit, self.groups, values, _CHECKED))) == len(self.groups)
 
     def elsewhere(self, opinion: Opinion, seed: Seed) -> Asking[Weighted | None]:
@@ -198,7 +198,7 @@ class Search:
         if not known or (weights := opinion.drawn.shares) is None or not opinion.found.good:
             return None
         rows = seed.generator().choice(len(weights), size=_CARRIED, p=weights)
-        values = yield from _constrained(self.fit, opinion.drawn.vectors[rows])
+        values = yield from constrained(self.fit, opinion.drawn.vectors[rows])
         moved = [move(values) for move in known]
         there = vectors_of(self.fit, [np.concatenate(column) for column in zip(*moved, strict=True)])
         there, _ = yield from self.ordered(there)
@@ -244,18 +244,24 @@ def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking
         groups = yield from exchangeable(fit, draws)
     if groups:
         vectors = yield from fit.calls.sampled(fit.params, seed.child(3), BLOCK)
-        values = yield from _constrained(fit, vectors)
+        values = yield from constrained(fit, vectors)
         groups = yield from confirmed(fit, ordered_by(groups, values), values)
         usual = tuple(usual_order(group, values) for group in groups)
     return Search(fit, groups, seed, until, usual)
 
 
-def _constrained(fit: PathFit, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
+def constrained(fit: PathFit, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
     """The values of the free sites."""
     key = ("constrain", fit.target.structure, vectors.shape)
     build = partial(make_constrain, fit.target)
     (values,) = yield from asked([Request(key, build, fit.target.arguments, vectors)])
     return values
+
+
+def of_importance(found: Importance) -> Evidence:
+    """What importance sampling alone tells."""
+    doubts: tuple[Doubt, ...] = () if found.good else ("khat",)
+    return Evidence(found.log_evidence, found.error, "importance", found.khat, found.effective_draws, doubts)
 
 
 def together(parts: Sequence[Weighted]) -> Weighted:

@@ -9,12 +9,11 @@ import numpy as np
 
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
-from pathmix.evidence.search import Search, begin
+from pathmix.evidence.search import Search, begin, of_importance
 from pathmix.evidence.settle import quick, settle
-from pathmix.posterior.evidence import UNKNOWN, Doubt, Efforts, Evidence
+from pathmix.posterior.evidence import UNKNOWN, Efforts, Evidence
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
-from pathmix.training.importance import Importance
 from pathmix.training.phases import Workshop
 
 _log = logging.getLogger("pathmix")
@@ -27,6 +26,7 @@ _IDLE_CHUNKS = 2  # that did not matter, after which no other can
 _MOST_MISSED = 64  # paths that are looked at although no draw of their guides is inside
 _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
+QUICK_VOLUME = 2.5e5  # bytes that a density writes: with some 16,000 of them, half a second
 _MOST_WORK = 6e11  # bytes that are written for paths that seem not to matter
 _WORK = 1.5e11  # bytes that densities for one path may write: half a minute, where they are large
 
@@ -38,12 +38,23 @@ def weigh(
 ) -> None:
     """Give every path an evidence; without efforts, the one that the draws for the ELBO tell."""
     for one in fittings:
-        one.work.evidence = _first(one.work)
+        if not one.work.was_set_aside:
+            one.work.evidence = _first(one.work)
     if efforts is not None:
         _Weighing(workshop, fittings, Counter(id(one.work) for one in contenders), efforts).go()
     for fit in (one.work for one in fittings):
         if _is_missed(fit) and fit.evidence.particles is None:  # there is nothing to draw from
             fit.evidence = UNKNOWN
+
+
+def look_at(workshop: Workshop, fittings: Sequence[Fitting], efforts: Efforts) -> None:
+    """Give new paths a first evidence, from a quick search where densities are small."""
+    workshop.to_the_end(fittings, lambda one: one.work.weigh())
+    for one in fittings:
+        one.work.evidence = _first(one.work)
+    small = [one for one in fittings if one.work.target.graphs.density.volume < QUICK_VOLUME]
+    weighing = _Weighing(workshop, small, Counter(), efforts)
+    weighing.look_at(weighing.open)
 
 
 class _Weighing:
@@ -65,13 +76,13 @@ class _Weighing:
     def go(self) -> None:
         stopping = self.workshop.executor.stopping  # by Ctrl-C: what is not settled stays in doubt
         missed = [one for one in self.open if _is_missed(one.work)]
-        self._look_at(missed[:_MOST_MISSED])
+        self.look_at(missed[:_MOST_MISSED])
         waiting = [one for one in self.open if not _is_missed(one.work)]
         waiting.sort(key=lambda one: -one.work.evidence.log_evidence)
         idle = 0
         while waiting and not stopping.is_set():
             chunk, waiting = waiting[:_CHUNK], waiting[_CHUNK:]
-            self._look_at(chunk)
+            self.look_at(chunk)
             weights = self._weights()
             idle = idle + 1 if sum(weights[one] for one in chunk) < _NEGLIGIBLE else 0
             if idle >= _IDLE_CHUNKS:  # no other can matter, unless it is in doubt
@@ -88,7 +99,7 @@ class _Weighing:
                 lambda one, weights=weights: _kept(one, self._settled(one, _wanted_error(weights[one]))),
             )
 
-    def _look_at(self, some: Sequence[Fitting]) -> None:
+    def look_at(self, some: Sequence[Fitting]) -> None:
         before = [one.work.evaluations for one in some]
         self.workshop.to_the_end(some, lambda one: _kept(one, self._looked(one)))
         for one, done in zip(some, before, strict=True):
@@ -103,7 +114,7 @@ class _Weighing:
             return
         # Only this one knows of exchangeable members.
         if opinion.found.good or not opinion.found.effective_draws <= fit.evidence.effective_draws:
-            fit.evidence = _of_importance(opinion.found)
+            fit.evidence = of_importance(opinion.found)
             if search.is_plain(opinion):
                 self.plain.add(one)
 
@@ -162,13 +173,8 @@ def _first(fit: PathFit) -> Evidence:
     if fit.target.dim == 0:
         return Evidence(fit.estimate.elbo, 0.0, "exact")
     assert fit.importance is not None
-    found = _of_importance(fit.importance)
+    found = of_importance(fit.importance)
     return found if found.settled else found._replace(doubts=("unsought",))
-
-
-def _of_importance(found: Importance) -> Evidence:
-    doubts: tuple[Doubt, ...] = () if found.good else ("khat",)
-    return Evidence(found.log_evidence, found.error, "importance", found.khat, found.effective_draws, doubts)
 
 
 def _wanted_error(weight: float) -> float:

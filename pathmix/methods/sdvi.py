@@ -7,11 +7,10 @@ from functools import cached_property, partial
 from typing import Any, Literal, cast
 
 import jax
-import numpy as np
 import optax
 
 from pathmix.allocation import Allocation, SuccessiveHalving
-from pathmix.discovery import Discovery, PriorDiscovery
+from pathmix.discovery import Discovery, Guided
 from pathmix.discovery.contenders import Contender, discovered
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
@@ -26,6 +25,7 @@ from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
+from pathmix.methods.scouting import Scouting, problems
 from pathmix.posterior.components import Component
 from pathmix.posterior.evidence import Efforts
 from pathmix.posterior.fitted import FittedGuide, GradientKind
@@ -40,14 +40,14 @@ from pathmix.target.target import Target, make_target
 from pathmix.target.twins import as_twin, problem
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.notes import training_flaws, training_notes
-from pathmix.training.phases import Schedule, Workshop, initialise, optimise
+from pathmix.training.phases import Schedule, Workshop, optimise
 from pathmix.training.starts import AUTO, Starts
 from pathmix.training.truncated import TruncatedGuide
 from pathmix.training.verdict import verdict
 
 _MOST_FULL = 32  # dimensions, up to which covariances are fitted
+_FEW_STRUCTURES = 50
 _DEFAULT_OPTIMIZER = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(0.01))
-_SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
 
 GuideOption = (
     Literal["auto"]
@@ -115,7 +115,7 @@ class SDVI:
 
     model: Callable[..., Any]
     guide: GuideOption = field(default="auto", kw_only=True)
-    discovery: Discovery = field(default=PriorDiscovery(1_000), kw_only=True)
+    discovery: Discovery = field(default=Guided(), kw_only=True)
     allocation: Allocation = field(default=SuccessiveHalving(budget=100_000, keep=10), kw_only=True)
     optimizer: optax.GradientTransformation = field(default=_DEFAULT_OPTIMIZER, kw_only=True)
     particles: int = field(default=10, kw_only=True)
@@ -155,6 +155,7 @@ class SDVI:
 
             progress.stage("discovery")
             known: dict[Hashable, PathFit] = {}
+            structures: set[Hashable] = set()
 
             def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> tuple[Target, PathFit]:
                 progress.stage(f"discovery: {number + 1} paths")
@@ -163,25 +164,32 @@ class SDVI:
                 same = (problem(target), guide)
                 if same not in known:
                     known[same] = self._formulate(target, guide, executables, root.child(1, number))
-                    workshop.rehearse(known[same])
+                    structures.add(target.structure)
+                    if len(structures) <= _FEW_STRUCTURES:  # with more, not all are going to be trained
+                        workshop.rehearse(known[same])
                 first = known[same].target
                 return target if target is first else as_twin(target, first), known[same]
 
+            efforts = Efforts(self.evidence_draws, self.smc_evaluations, self.symmetry)
+            iterations = getattr(self.discovery, "iterations", 0)
+            scouting = Scouting(
+                workshop, progress, iterations, self.allocation.budget, efforts, several=self.starts != 1
+            )
             with watch.stage("discovery"):
-                found, contenders = discovered(self.discovery, program, root.child(0), begin)
-            # Twins are fitted once.
-            fitting = list({contender.work: contender for contender in reversed(contenders)}.values())[::-1]
+                found, contenders = discovered(self.discovery, program, root.child(0), begin, scouting)
+            fitting = problems(contenders)
             fits = [one.work for one in fitting]
-            structures = len({fit.target.structure for fit in fits})
 
-            progress.stage(f"initialisation: {len(fits)} problems of {structures} structures")
+            progress.stage(f"initialisation: {len(fits)} problems of {len(structures)} structures")
             with watch.stage("initialisation"):
-                log_d_min = initialise(workshop, fitting)
-            log_c = np.log(_SURROGATE_SHARE) + log_d_min
+                scouting.set_aside(fitting)
+                left = [one for one in fitting if one.work.start is None and not one.work.was_set_aside]
+                scouting.initialise(left)
+            log_d_min = scouting.log_d_min
 
             schedule = Schedule(self.allocation, _as_starts(self.starts))
             with watch.stage("training"):
-                optimise(workshop, schedule, fitting, log_c, progress)
+                optimise(workshop, schedule, fitting, scouting.log_c, progress)
             interrupted = executor.stopping.is_set()
             if interrupted and not any(fit.steps for fit in fits):
                 raise KeyboardInterrupt  # nothing to keep yet
@@ -191,7 +199,6 @@ class SDVI:
             begun = [one for one in fitting if one.work.steps or not one.work.trainable or not interrupted]
             with watch.stage("evaluation"):
                 workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
-                efforts = Efforts(self.evidence_draws, self.smc_evaluations, self.symmetry)
                 thorough = self.weights != "elbo" and not interrupted
                 weigh(workshop, begun, contenders, efforts if thorough else None)
             # Posteriors compile for themselves, so they hold nothing of what training needed.
@@ -202,7 +209,7 @@ class SDVI:
             notes = training_notes(
                 fits, [one.fitted for one in judged], interrupted=interrupted, by_elbo=self.weights == "elbo"
             )
-            timings = watch.timings(paths=len(contenders), problems=len(fits), structures=structures)
+            timings = watch.timings(paths=len(contenders), problems=len(fits), structures=len(structures))
             progress.done(timings)
             posterior = combine(
                 program,

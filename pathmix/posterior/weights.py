@@ -19,10 +19,14 @@ def logsumexp(values: Sequence[float] | np.ndarray) -> float:
 
 
 def global_elbo(elbos: Sequence[float], weights: Sequence[float]) -> float:
-    """The ELBO of the mixture, E_q(k)[L_k - log q(k)] (Eq. 6); logsumexp of L_k at the best weights."""
+    """The ELBO of the mixture, E_q(k)[L_k - log q(k)] (Eq. 6); logsumexp of L_k at the best weights.
+
+    Paths without an ELBO are left out, which leaves a bound.
+    """
     local, share = np.asarray(elbos, float), np.asarray(weights, float)
-    used = share > 0
-    return float(np.sum(share[used] * (local[used] - np.log(share[used])))) if np.any(used) else -np.inf
+    used = (share > 0) & (local > -np.inf)
+    share = share[used] / max(share[used].sum(), 1e-300)
+    return float(np.sum(share * (local[used] - np.log(share)))) if np.any(used) else -np.inf
 
 
 def path_weights(logs: Sequence[float] | np.ndarray) -> np.ndarray:

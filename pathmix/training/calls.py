@@ -14,7 +14,7 @@ from pathmix.engine.requests import Asking, Request, asked
 from pathmix.guides.base import Guide, Params
 from pathmix.program.seeds import Seed
 from pathmix.target.target import CALL_BYTES, Target
-from pathmix.training.compiled import make_marked, make_sample
+from pathmix.training.compiled import make_marked, make_plain, make_sample
 from pathmix.training.estimators import Gradient, Seen
 from pathmix.training.jumps import Marked
 from pathmix.training.loop import (
@@ -32,6 +32,7 @@ from pathmix.training.minibatches import Minibatches
 
 _MAX_STEPS = 1024  # per compiled call; progress and Ctrl-C wait for one call at most
 _MIN_STEPS = 32
+_PLAIN_ROWS = 1_000  # vectors whose densities are computed in one call
 _MARKED_ROWS = 64  # vectors whose switches are looked at in one call
 
 
@@ -92,6 +93,21 @@ class Calls:
             rows[: len(part), : self.target.dim] = part
             noises.append(np.pad(rows.ravel(), (0, self.noise - rows.size)))
         return (yield from self._seen(GIVEN, state, noises, len(vectors)))
+
+    def plainly(self, vectors: np.ndarray) -> Asking[Seen]:
+        """Densities of vectors, by themselves: a fifth of what training has to compile."""
+        rows = _PLAIN_ROWS
+        build = partial(make_plain, self.target, self.target.rows_at_once(rows))
+        key, volume = ("plain", self.target.structure), self.target.graphs.density.volume
+        answers = yield from asked(
+            [
+                Request(key, build, self.target.arguments, part, footprint=rows * volume)
+                for part in _filled_up(vectors, rows)
+            ]
+        )
+        return jax.tree.map(
+            lambda *parts: np.concatenate(parts)[: len(vectors)], *(Seen(*a) for a in answers)
+        )
 
     def marked(self, vectors: np.ndarray) -> Asking[Marked]:
         """Densities of vectors, and the marks of the switches on the way to them."""

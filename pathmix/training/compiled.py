@@ -19,6 +19,19 @@ def make_unconstrain(target: Target) -> Compilable:
     return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
 
 
+def make_plain(target: Target, chunk: int) -> MemberFunction:
+    """(., arguments, vectors) -> log gamma of vectors, a chunk at a time; without a guide."""
+
+    def plain(_: Any, arguments: Any, rows: jax.Array) -> Any:
+        def one(u: jax.Array) -> Any:
+            found = target.density(u, arguments)
+            return found.log_joint, found.log_det, jnp.full_like(found.log_joint, jnp.nan), found.inside
+
+        return in_chunks(over_rows(one), rows, chunk)
+
+    return plain
+
+
 def make_marked(target: Target, chunk: int) -> MemberFunction:
     """(., arguments, vectors) -> log gamma of vectors, and the marks of switches, a chunk at a time."""
 

@@ -102,6 +102,7 @@ class PathFit:
         self._estimated_after: int | None = None  # steps
         self.inert_reach = False  # masked elements that were left out change the density after all
         self.dropped = False
+        self.was_set_aside = False  # after a first look, untrained
         self.starts_agreed = False  # all of a race, on where the posterior is
         self.starts_apart = False  # some of a race ended elsewhere, about as good
         self.failure: Exception | None = None
@@ -251,9 +252,10 @@ class PathFit:
         return in_batches(lambda rows: self.executables.call(key, make, rows, arguments), columns, _DRAW_ROWS)
 
     def densities(self, vectors: np.ndarray) -> Asking[Seen]:
-        """log gamma and what belongs to it, at some vectors."""
-        assert self.start is not None
+        """log gamma and what belongs to it, at some vectors. Before there is a start, log_q is NaN."""
         self.evaluations += len(vectors)
+        if self.start is None:
+            return (yield from self.calls.plainly(vectors))
         return (yield from self.calls.given(self.start.state, vectors))
 
     def centre(self, params: Params) -> np.ndarray:

@@ -3,6 +3,7 @@
 Paths of one structure are worked on together, in cohorts.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -79,7 +80,7 @@ def initialise(workshop: Workshop, contenders: Sequence[Fitting]) -> float:
             smallest.append(found)
 
     workshop.in_turns(contenders, start)
-    return min(smallest, default=0.0)
+    return min(smallest, default=math.inf)
 
 
 def optimise(
@@ -88,15 +89,20 @@ def optimise(
     contenders: Sequence[Fitting],
     log_c: float,
     progress: ProgressBar,
+    lenders: Sequence[Fitting] = (),
 ) -> None:
-    """The phases of training, with the allocation's choice of paths between them."""
+    """The phases of training, with the allocation's choice of paths between them.
+
+    Starts are borrowed from `lenders`, or else from each other.
+    """
+    lenders = lenders or contenders
     active = [one for one in contenders if one.work.trainable and one.work.start is not None]
     if not active:
         return
     allocation, starts = schedule.allocation, schedule.starts
     phases = allocation.phases(len(active))
     progress.budget(allocation.budget)
-    pooled = pool(contenders) if starts is not None else {}
+    pooled = pool(lenders) if starts is not None else {}
     priors = {one: Prior(one.work, one.draws, pooled) for one in active}
 
     def train(one: Fitting, iterations: int, donors: Donors | None, ranked: bool) -> Asking[None]:
@@ -118,7 +124,7 @@ def optimise(
         racing = starts is not None and starts.wanted(iterations // 2, agreed=False)
         rounds = [iterations // 2, iterations - iterations // 2] if racing else [iterations]
         for number, count in enumerate(rounds):
-            lent = Donors([one.work for one in contenders]) if starts is not None and starts.borrow else None
+            lent = Donors([one.work for one in lenders]) if starts is not None and starts.borrow else None
             ranked = phase < phases - 1 and number == len(rounds) - 1
             workshop.in_turns(active, partial(train, iterations=count, donors=lent, ranked=ranked))
         if phase == phases - 1 or workshop.executor.stopping.is_set():

@@ -19,6 +19,9 @@ _LONG = 1_000  # steps, from which on a rise by less is nothing
 
 def verdict(fit: PathFit) -> tuple[Status, str]:
     found = fit.estimate
+    if fit.was_set_aside:
+        told = f"Set aside after a first look: there are far better paths.{_on_evidence(fit)}"
+        return (Status.OK if fit.evidence.settled else Status.DROPPED), told
     if found is None:
         return Status.UNTRAINED, "The run was interrupted before this path's turn; it carries no weight."
     if found.acceptance == 0 and fit.evidence.particles is None:

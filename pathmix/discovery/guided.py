@@ -1,0 +1,152 @@
+"""Find paths by what those already found are worth: neighbours of the best ones, round after round."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+import numpy as np
+from scipy.special import softmax
+
+from pathmix.checks import check_positive_int, check_positive_number
+from pathmix.discovery.base import Discovered, OnPath
+from pathmix.discovery.enumeration import check_cover, enumerate_values
+from pathmix.discovery.neighbours import Grammar, Proposal, neighbours
+from pathmix.discovery.runs import PriorRuns
+from pathmix.discovery.search import Search
+from pathmix.program.path import Path
+from pathmix.program.program import Program
+from pathmix.program.seeds import Seed
+
+_FIRST_SAMPLES = 300  # runs from the prior, after which there are more only if there is little to compile
+_FEW_STRUCTURES = 50
+_ROWS = 64  # runs of one batch
+_COPIES = 3  # of a proposal: what it leaves open is drawn
+_PARENTS = 8  # paths whose neighbours are looked at in a round
+_FIRST, _LEAST = 64, 8  # neighbours of the best of them, of each of the last
+_PAYS = 0.01  # of the weight, that the new paths of a round bring
+_IDLE = 3  # rounds that did not pay, after which there are no more
+
+
+@dataclass(frozen=True)
+class Guided(PriorRuns):
+    """Runs from the prior, enumeration while that is cheap, then neighbours of the paths with most weight.
+
+    There are 300 runs from the prior, and up to `samples` if these show few structures. Where discrete sites
+    alone decide, enumeration goes on to `cover` of the prior mass, if it can get there within `listed` paths
+    of few structures. Where anything is left unseen, rounds begin: new paths are looked at, or trained for
+    `iterations` steps if that does not tell enough, and the runs of the next round change a discrete site of
+    the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
+    at most `round_paths` new paths at a time, until three rounds in turn have brought less than 1% of the
+    weight, or there were `rounds`.
+
+    >>> Guided(rounds=5).rounds
+    5
+    """
+
+    samples: int = 1_000
+    max_paths: int = 2_000
+    cover: float = field(default=0.999, kw_only=True)
+    listed: int = field(default=1_000, kw_only=True)
+    rounds: int = field(default=30, kw_only=True)
+    round_paths: int = field(default=64, kw_only=True)
+    iterations: int = field(default=200, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_cover("Guided", self.cover)
+        for name in ("listed", "rounds", "round_paths", "iterations"):
+            check_positive_int(f"Guided({name}=...)", getattr(self, name))
+        check_positive_number("Guided(max_seconds=...)", self.max_seconds)
+
+    def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
+        """Without anybody who says what paths are worth: prior runs and enumeration."""
+        return self.begin(program, seed, on_path).result()
+
+    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> "Expedition":
+        """The part of the way that needs no guidance."""
+        search = Search(program, self.max_paths, on_path, seed)
+        search.from_prior(min(_FIRST_SAMPLES, self.samples))
+        if len(search.structures) <= _FEW_STRUCTURES:
+            search.from_prior(self.samples)
+        enumerate_values(search, self.cover, self.listed, _FEW_STRUCTURES)
+        return Expedition(self, search, seed)
+
+
+class Expedition:
+    """Paths found so far, and the way on from them."""
+
+    def __init__(self, options: Guided, search: Search, seed: Seed) -> None:
+        self.options, self.search, self.seed = options, search, seed
+        self.shares: list[float] = []  # of the weight, that the new paths of each round had
+        self._latest: set[Path] = set()
+        self._grammar, self._known = Grammar(), 0
+        self._tried: set[tuple[tuple[str, object], ...]] = set()
+
+    def snapshot(self) -> Discovered:
+        return self.search.discovered()
+
+    def result(self) -> Discovered:
+        """All of it, with a word on what went wrong."""
+        self.search.tell()
+        return self.search.discovered(tuple(self.shares))
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is anything unseen, and a discrete site to change."""
+        return self.snapshot().unseen_bound > 0 and any(path.pinned for path in self.search.slps)
+
+    def further(self, worth: Mapping[Path, float]) -> bool:
+        """Look for neighbours of the best paths, given log-evidences; whether there are new ones."""
+        ranked = sorted((path for path in worth if np.isfinite(worth[path])), key=lambda path: -worth[path])
+        if self._latest:
+            weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
+            self.shares.append(float(sum(weights.get(path, 0.0) for path in self._latest)))
+            idle = len(self.shares) >= _IDLE and max(self.shares[-_IDLE:]) < _PAYS
+            if idle or len(self.shares) >= self.options.rounds:
+                return False
+        before = set(self.search.slps)
+        # Of twins, which are worth the same, one is enough.
+        different = list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
+        self._look_around(different[:_PARENTS])
+        self._latest = set(self.search.slps) - before
+        return bool(self._latest)
+
+    def _look_around(self, parents: list[Path]) -> None:
+        for slp in list(self.search.slps.values())[self._known :]:
+            self._grammar.learn(dict(slp.path.pinned))
+        self._known = len(self.search.slps)
+        most = min(self._known + self.options.round_paths, self.options.max_paths)
+        for rank, parent in enumerate(parents):
+            wanted = max(_FIRST >> rank, _LEAST)
+            lenders = [self.search.slps[other] for other in parents if other != parent]
+            order = self.seed.child(1 << 22, len(self.shares), rank).generator()
+            around = neighbours(self.search.slps[parent], lenders, self._grammar, order)
+            found = list(islice(filter(self._is_new, around), wanted))
+            for number, group in enumerate(_alike(found)):
+                if len(self.search.slps) >= most:
+                    return
+                seed = self.seed.child(1 << 21, len(self.shares), rank, number)
+                self.search.with_values(_rows(group), seed, rows=min(_COPIES * len(group), _ROWS), most=most)
+
+    def _is_new(self, proposal: Proposal) -> bool:
+        key = tuple(sorted(proposal.items()))
+        known = key in self._tried
+        self._tried.add(key)
+        return not known
+
+
+def _alike(proposals: list[Proposal]) -> list[list[Proposal]]:
+    """Groups that give values to the same sites, which one batch of runs can have."""
+    groups: dict[object, list[Proposal]] = {}
+    for one in proposals:
+        key = tuple(sorted((name, np.shape(value)) for name, value in one.items()))
+        groups.setdefault(key, []).append(one)
+    return [
+        group[start : start + _ROWS] for group in groups.values() for start in range(0, len(group), _ROWS)
+    ]
+
+
+def _rows(group: list[Proposal]) -> dict[str, np.ndarray]:
+    """A batch of one size, filled up by repetition: what is drawn beside the given sites differs."""
+    rows = np.arange(_ROWS) % len(group)
+    return {name: np.array([one[name] for one in group])[rows] for name in group[0]}

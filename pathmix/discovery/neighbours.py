@@ -1,0 +1,217 @@
+"""Neighbours of a path: other values of its discrete sites, with the rest of the run kept where it can be.
+
+A proposal names values of discrete sites; whatever else the run comes to draws from its prior. Grammars write
+their trees into names (`k.l.kind` below `k.kind`, or a running number), so a subtree is moved by renaming it.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pathmix.discovery.tree import nested, values_near
+from pathmix.program.path import PinnedValue
+from pathmix.program.slp import Site, StraightLineProgram
+
+Proposal = dict[str, PinnedValue]
+_MOST_VALUES = 12  # of a site, those nearest to its own
+_TOKENS = re.compile(r"[^\W_]+|[\W_]+")
+_NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
+
+
+class Nest(NamedTuple):
+    """What names have below others: `inner` goes between the name of a subtree and what follows it."""
+
+    inner: str
+    rest: str
+
+
+class Grammar:
+    """What the names of the paths seen so far have in common."""
+
+    def __init__(self) -> None:
+        self.nests: dict[Nest, dict[PinnedValue, None]] = {}  # and the values above that lead to one
+
+    def learn(self, pinned: dict[str, PinnedValue]) -> None:
+        """Which names lie below which others."""
+        for name in pinned:
+            for outer, inner, rest in _splits(name):
+                if outer + rest in pinned:
+                    above = self.nests.setdefault(Nest(inner, rest), {})
+                    above[pinned[outer + rest]] = None
+
+
+def neighbours(
+    slp: StraightLineProgram,
+    others: Sequence[StraightLineProgram],
+    grammar: Grammar,
+    generator: np.random.Generator,
+) -> Iterator[Proposal]:
+    """Of a path, in an order of chance, all kinds in turn; others lend it subtrees. Some are given twice."""
+    pinned = dict(slp.path.pinned)
+    sites = [site for site in slp.sites if site.pinned is not None]
+    kinds = [
+        list(_one_changed(pinned, sites)),
+        list(_nested(pinned, grammar)),
+        list(_one_changed(pinned, sites)),
+        list(_regrown(pinned, grammar)),
+        list(_exchanged(pinned)),
+        list(_grafted(pinned, [dict(other.path.pinned) for other in others], grammar)),
+        list(_shifted(pinned, {site.name: site for site in sites})),
+        list(_begun_again(pinned, sites)),
+    ]
+    for kind in kinds:
+        generator.shuffle(kind)
+    for turn in itertools.zip_longest(*kinds):
+        yield from (proposal for proposal in turn if proposal is not None)
+
+
+def is_supported(slp: StraightLineProgram) -> bool:
+    """Whether every pinned site has a value that it can draw: those that were put in may not be."""
+    if slp.settled is not None and any(term == -np.inf for term in slp.settled.log_probabilities):
+        return False
+    for site in slp.sites:
+        bounds = site.bounds_here or site.bounds
+        if site.pinned is not None and bounds is not None:
+            low, high = bounds
+            if not np.all((np.asarray(low) <= site.pinned) & (site.pinned <= np.asarray(high))):
+                return False
+    return True
+
+
+def _one_changed(pinned: Proposal, sites: Sequence[Site]) -> Iterator[Proposal]:
+    """Another value of one site, and all others kept."""
+    for site in sites:
+        for value in _changed(site, pinned[site.name]):
+            yield pinned | {site.name: value}
+
+
+def _begun_again(pinned: Proposal, sites: Sequence[Site]) -> Iterator[Proposal]:
+    """Another value of one site, and new ones after it."""
+    for number, site in enumerate(sites[:-1]):
+        before = {other.name: pinned[other.name] for other in sites[:number]}
+        for value in _changed(site, pinned[site.name]):
+            yield before | {site.name: value}
+
+
+def _changed(site: Site, value: PinnedValue) -> Iterator[PinnedValue]:
+    """Other values of a site; of a vector, those with one element changed, or two exchanged."""
+    bounds = site.bounds_here or site.bounds
+    if bounds is None:
+        return
+    if site.shape == ():
+        yield from itertools.islice(values_near(site, bounds, value), _MOST_VALUES)
+        return
+    own = np.asarray(value)
+    low, high = (np.broadcast_to(np.asarray(bound, float), site.shape) for bound in bounds)
+    for place in np.ndindex(site.shape):
+        for step in (1, -1):
+            if low[place] <= own[place] + step <= high[place]:
+                changed = own.copy()
+                changed[place] += step
+                yield nested(changed)
+    for one, other in itertools.combinations(np.ndindex(site.shape), 2):
+        if own[one] != own[other]:
+            changed = own.copy()
+            changed[one], changed[other] = own[other], own[one]
+            yield nested(changed)
+
+
+def _nodes(pinned: Proposal, grammar: Grammar) -> Iterator[tuple[str, str]]:
+    """The subtrees of a path: what all their names begin with, and how the name of the top one ends."""
+    for name in pinned:
+        for rest in dict.fromkeys(nest.rest for nest in grammar.nests):
+            if name.endswith(rest):
+                yield name[: len(name) - len(rest)], rest
+
+
+def _without(pinned: Proposal, outer: str) -> Proposal:
+    return {name: value for name, value in pinned.items() if not name.startswith(outer)}
+
+
+def _below(pinned: Proposal, outer: str) -> Proposal:
+    """A subtree, by what its names end with."""
+    return {name[len(outer) :]: value for name, value in pinned.items() if name.startswith(outer)}
+
+
+def _nested(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
+    """A subtree put below a new node, or put in the place of the node above it."""
+    for outer, rest in _nodes(pinned, grammar):
+        others, below = _without(pinned, outer), _below(pinned, outer)
+        for nest, above in grammar.nests.items():
+            if nest.rest != rest:
+                continue
+            lower = {outer + nest.inner + end: value for end, value in below.items()}
+            for value in above:
+                yield others | lower | {outer + rest: value}
+            inner = _below(below, nest.inner)
+            if rest in inner:
+                yield others | {outer + end: value for end, value in inner.items()}
+
+
+def _regrown(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
+    """Without a subtree, which grows anew."""
+    for outer, _ in _nodes(pinned, grammar):
+        if others := _without(pinned, outer):
+            yield others
+
+
+def _grafted(pinned: Proposal, lenders: Sequence[Proposal], grammar: Grammar) -> Iterator[Proposal]:
+    """With a subtree of another path, or of this one, in the place of one of its own."""
+    for outer, rest in _nodes(pinned, grammar):
+        others = _without(pinned, outer)
+        for lender in (pinned, *lenders):
+            for lent, ending in _nodes(lender, grammar):
+                if ending == rest:
+                    yield others | {outer + end: value for end, value in _below(lender, lent).items()}
+
+
+def _shifted(pinned: Proposal, sites: dict[str, Site]) -> Iterator[Proposal]:
+    """Numbered sites with one or two taken out, or a new one put in, which the others make room for."""
+    stems: dict[tuple[str, str], dict[int, str]] = {}
+    for name in pinned:
+        if found := _NUMBERED.match(name):
+            stems.setdefault((found[1], found[3]), {})[int(found[2])] = name
+    for (before, after), names in stems.items():
+        if len(names) < 2:
+            continue
+        others = {name: value for name, value in pinned.items() if name not in names.values()}
+        for place, name in names.items():
+            for shift in (-1, -2, 1, 2):
+                moved = {
+                    f"{before}{number + (shift if number >= place else 0)}{after}": pinned[own]
+                    for number, own in names.items()
+                    if number < place or number + min(shift, 0) >= place
+                }
+                if shift < 0:
+                    yield others | moved
+                    continue
+                bounds = sites[name].bounds_here or sites[name].bounds
+                if bounds is not None and sites[name].shape == ():
+                    near = values_near(sites[name], bounds, pinned[name])
+                    for value in itertools.islice(near, _MOST_VALUES):
+                        yield others | moved | {name: value}
+
+
+def _exchanged(pinned: Proposal) -> Iterator[Proposal]:
+    """Two sites that look alike with each other's values."""
+    alike: dict[Any, list[str]] = {}
+    for name, value in pinned.items():
+        stem = re.sub(r"\d+", "#", name)
+        alike.setdefault((stem, np.shape(value)), []).append(name)
+    for names in alike.values():
+        for one, other in itertools.combinations(names, 2):
+            if pinned[one] != pinned[other]:
+                yield pinned | {one: pinned[other], other: pinned[one]}
+
+
+def _splits(name: str) -> Iterable[tuple[str, str, str]]:
+    """A name without one of its steps: `k.l.kind` is `k`, `.l`, `.kind`; `op01` is `op0`, `1` and nothing."""
+    tokens = _TOKENS.findall(name)
+    for start in range(1, len(tokens) - 1):
+        yield "".join(tokens[:start]), "".join(tokens[start : start + 2]), "".join(tokens[start + 2 :])
+    for length in (1, 2):
+        if len(name) > length:
+            yield name[:-length], name[-length:], ""

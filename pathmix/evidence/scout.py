@@ -1,0 +1,65 @@
+"""A first look at a path for which nothing has been trained, nor compiled but its density.
+
+Importance sampling, from its prior on and from what other paths have found for sites of the same names.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pathmix.engine.requests import Asking
+from pathmix.evidence.search import Search, Weighted, constrained, of_importance, together, where_inside
+from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteRows, SiteValues
+from pathmix.training.fit import PathFit
+
+_EVALUATIONS = 40_000  # at most
+_PARTS = (1, 1, 1, 4, 4, 4)  # of proposals, round by round
+_BORROWED = 500  # vectors around what another path has found
+_AROUND = 0.1  # of the prior's standard deviation
+_PARTICLES = 256
+
+
+def scout(fit: PathFit, draws: SiteRows, lent: Sequence[SiteValues], seed: Seed) -> Asking[None]:
+    """Give a path an evidence; `lent` are values of some of its sites."""
+    fit.vectors = fit.unconstrained(draws)
+    search = Search(fit, (), seed, fit.evaluations + _EVALUATIONS)
+    around = yield from search.from_prior(seed.child(0))
+    starts = [around.drawn]
+    for number, values in enumerate(lent):
+        starts.append((yield from _near(fit, draws, values, around.drawn, seed.child(1, number))))
+    fitted = yield from search.fitted(together(starts), seed.child(2), _PARTS)
+    better = fitted is not None and fitted.found.effective_draws > around.found.effective_draws
+    best = fitted if fitted is not None and better else around
+    fit.evidence = of_importance(best.found)
+    if best.drawn.shares is not None:
+        fit.evidence = fit.evidence._replace(
+            particles=(yield from search.particles(best.drawn, seed.child(3), _PARTICLES))
+        )
+
+
+def place(fit: PathFit) -> Asking[SiteValues]:
+    """Where a first look has found a path to be: the values of its free sites in the middle of its draws."""
+    assert fit.evidence.particles is not None
+    middle = np.median(fit.evidence.particles.vectors, axis=0)
+    values = yield from constrained(fit, middle[None])
+    return {site.name: rows[0] for site, rows in zip(fit.target.sites, values, strict=True)}
+
+
+def _near(
+    fit: PathFit, draws: SiteRows, values: SiteValues, around: Weighted, seed: Seed
+) -> Asking[Weighted]:
+    """Prior draws with what another path has found for their sites, to start a proposal from."""
+    generator = seed.generator()
+    rows = generator.integers(len(fit.vectors), size=_BORROWED)
+    taken = {name: np.broadcast_to(value, (_BORROWED, *np.shape(value))) for name, value in values.items()}
+    vectors = fit.unconstrained({name: column[rows] for name, column in draws.items()} | taken)
+    finite = np.all(np.isfinite(vectors), axis=1)
+    vectors = np.where(finite[:, None], vectors, fit.vectors[rows])
+    scale = np.std(fit.finite_vectors, axis=0) if len(fit.finite_vectors) else 1.0
+    vectors = vectors + _AROUND * scale * generator.standard_normal(vectors.shape)
+    seen = yield from fit.densities(vectors)
+    density = where_inside(seen.log_joint + seen.log_det, seen.inside)
+    # As good as the best draws around the prior, for all that is known of their proposal.
+    top = np.max(around.log_ratios) if np.any(np.isfinite(around.log_ratios)) else 0.0
+    return Weighted(vectors, density - np.max(density, initial=-1e300) + top)

@@ -1,0 +1,132 @@
+"""What new paths seem to be worth, after little training: for a discovery that is led by it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from pathmix.allocation import Uniform
+from pathmix.discovery.contenders import Contender
+from pathmix.engine.progress import ProgressBar
+from pathmix.engine.requests import Asking
+from pathmix.evidence.scout import place, scout
+from pathmix.evidence.weigh import QUICK_VOLUME, look_at
+from pathmix.posterior.evidence import FEW_DRAWS, Efforts
+from pathmix.program.path import Path
+from pathmix.program.values import SiteValues
+from pathmix.training.fit import PathFit
+from pathmix.training.phases import Schedule, Workshop, initialise, optimise
+from pathmix.training.starts import Starts
+
+_MOST = 4  # a round has at most so small a part of the budget
+_FAR = 30.0  # nats below the best
+_LENDERS = 4  # paths from which others take over what they have found
+_STARTS = Starts(3)  # one of them from what other paths have found
+SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
+
+Fitting = Contender[PathFit]
+
+
+class Scouting:
+    """Looks at new paths, and trains for a while those that this was not enough for."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        progress: ProgressBar,
+        iterations: int,
+        budget: int,
+        efforts: Efforts,
+        *,
+        several: bool,
+    ) -> None:
+        self.workshop, self.progress, self.efforts = workshop, progress, efforts
+        self.iterations, self.budget = iterations, budget
+        self.starts = _STARTS if several else None
+        self._smallest = math.inf
+        self._seen: set[PathFit] = set()
+        self._places: dict[PathFit, SiteValues] = {}  # where the best paths were found to be
+
+    def __call__(self, contenders: Sequence[Fitting]) -> Mapping[Path, float]:
+        """The log-evidence of every path, as far as it is known."""
+        fitting = problems(contenders)
+        new = [one for one in fitting if one.work not in self._seen]
+        self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")
+        self._seen.update(one.work for one in new)
+        self._look_at(new)
+        self._train([one for one in new if self._needs_training(one)], fitting)
+        return {one.slp.path: _worth(one.work) for one in contenders}
+
+    def set_aside(self, fitting: Sequence[Fitting]) -> None:
+        """Leave out what is far below the best: nothing is trained there, and its first evidence stays."""
+        best = max((_worth(one.work) for one in fitting if _is_known(one.work)), default=-math.inf)
+        for one in fitting:
+            fit = one.work
+            far = fit in self._seen and fit.start is None and _worth(fit) < best - _FAR
+            fit.was_set_aside = far and (_is_known(fit) or not one.followers)
+
+    def _look_at(self, new: Sequence[Fitting]) -> None:
+        """At paths whose densities are small, without compiling anything else."""
+        small = [o for o in new if o.work.trainable and o.work.target.graphs.density.volume < QUICK_VOLUME]
+        lenders = sorted(self._places, key=lambda fit: -_worth(fit))[:_LENDERS]
+
+        def look(one: Fitting) -> Asking[None]:
+            names = {(site.name, site.shape) for site in one.work.target.sites}
+            lent = [
+                {name: value for name, value in self._places[fit].items() if (name, value.shape) in names}
+                for fit in lenders
+            ]
+            seed = one.work.elbo_seed.child(2_000)
+            yield from scout(one.work, one.draws, [values for values in lent if values], seed)
+
+        self.workshop.to_the_end(small, look)
+        best = sorted((o for o in small if _is_known(o.work)), key=lambda one: -_worth(one.work))[:_LENDERS]
+
+        def find(one: Fitting) -> Asking[None]:
+            self._places[one.work] = yield from place(one.work)
+
+        self.workshop.to_the_end(best, find)
+
+    def _needs_training(self, one: Fitting) -> bool:
+        """Whether a first look was not enough: it found nothing, or something rough that may matter."""
+        fit = one.work
+        best = max((_worth(other) for other in self._seen if _is_known(other)), default=-math.inf)
+        return not _is_known(fit) and (one.followers > 0 or not _worth(fit) < best - _FAR)
+
+    def _train(self, new: Sequence[Fitting], lenders: Sequence[Fitting]) -> None:
+        if not new:
+            return
+        self.initialise(new)
+        iterations = min(self.iterations, self.budget // (_MOST * len(new)))
+        if iterations:
+            schedule = Schedule(Uniform(iterations * len(new)), self.starts)
+            optimise(self.workshop, schedule, new, self.log_c, self.progress, lenders=lenders)
+        look_at(self.workshop, [one for one in new if one.work.start is not None], self.efforts)
+
+    def initialise(self, fittings: Sequence[Fitting]) -> None:
+        """Start the guides of new paths."""
+        self._smallest = min(self._smallest, initialise(self.workshop, fittings))
+
+    @property
+    def log_d_min(self) -> float:
+        """The smallest log-density among the prior draws that were tried."""
+        return self._smallest if math.isfinite(self._smallest) else 0.0
+
+    @property
+    def log_c(self) -> float:
+        """Of the surrogate for draws outside of the region."""
+        return math.log(SURROGATE_SHARE) + self.log_d_min
+
+
+def problems(contenders: Iterable[Fitting]) -> list[Fitting]:
+    """One of each kind: twins are fitted once."""
+    return list({one.work: one for one in reversed(list(contenders))}.values())[::-1]
+
+
+def _is_known(fit: PathFit) -> bool:
+    return fit.evidence.method == "exact" or fit.evidence.effective_draws >= FEW_DRAWS
+
+
+def _worth(fit: PathFit) -> float:
+    found = fit.evidence.log_evidence
+    return max(found, fit.elbo) if np.isfinite(found) else fit.elbo

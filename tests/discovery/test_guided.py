@@ -1,0 +1,109 @@
+"""Guided discovery: paths that the prior rarely visits are found by what their neighbours are worth."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pdist
+import pytest
+import torch
+from numpyro import sample
+from scipy import stats
+
+import pathmix
+from pathmix.errors import OptionError
+from tests import exact
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+def geometric(y):
+    count = 0
+    while sample(f"go_{count}", dist.Bernoulli(0.5)):
+        count += 1
+    sample("y", dist.Normal(sample("x", dist.Normal(count, 1)), 0.5), obs=y)
+
+
+def geometric_in_pyro(y):
+    count = 0
+    while pyro.sample(f"go_{count}", pdist.Bernoulli(0.5)):
+        count += 1
+    pyro.sample("y", pdist.Normal(pyro.sample("x", pdist.Normal(float(count), 1)), 0.5), obs=torch.tensor(y))
+
+
+@pytest.mark.parametrize("model", [geometric, geometric_in_pyro])
+def test_a_count_that_the_prior_never_reaches(model):
+    """Twenty steps have a prior mass of 1e-6; the default finds them."""
+    posterior = exact.fit(model, 20.0, budget=2_000, discovery=pathmix.Guided())
+    counts = np.arange(60)
+    weights = exact.softmax(-(counts + 1) * np.log(2) + stats.norm.logpdf(20, counts, np.sqrt(1.25)))
+    found = np.zeros(60)
+    for path in posterior.paths:
+        found[int(sum(path.pinned.values()))] += path.weight
+    assert np.abs(found - weights).sum() / 2 < 5e-3
+    assert posterior.discovery.samples == 1_000 and posterior.discovery.round_shares[-1] < 0.01
+
+
+def test_nothing_is_looked_for_where_nothing_is_unseen():
+    def model(y):
+        mean = 3.0 * sample("which", dist.Bernoulli(0.5))
+        sample("y", dist.Normal(sample("x", dist.Normal(mean, 1)), 1), obs=y)
+
+    report = exact.fit(model, 1.0, budget=500, discovery=pathmix.Guided()).discovery
+    assert report.unseen_bound == 0 and report.round_shares == ()
+
+
+def test_correlated_predictors_beyond_all_that_can_be_listed():
+    """2^14 models, of which a few carry the posterior; the truth is a sum over all of them."""
+    generator, count = np.random.default_rng(0), 14
+    x = generator.normal(size=(40, count)) + 0.8 * generator.normal(size=(40, 1))
+    y = x[:, 2] - x[:, 7] + 0.5 * generator.normal(size=40)
+
+    def model(x, y):
+        used = [sample(f"used_{j}", dist.Bernoulli(0.2)) for j in range(count)]
+        mean = sum((sample(f"w_{j}", dist.Normal(0, 1)) * x[:, j] for j in range(count) if used[j]), 0.0)
+        sample("y", dist.Normal(mean * jnp.ones(len(y)), 0.5), obs=y)
+
+    logs = {}
+    for code in range(2**count):
+        used = tuple((code >> j) & 1 for j in range(count))
+        chosen = x[:, np.flatnonzero(used)]
+        covariance = 0.25 * np.eye(40) + chosen @ chosen.T
+        prior = np.sum(np.where(used, np.log(0.2), np.log(0.8)))
+        _, det = np.linalg.slogdet(covariance)
+        fit = y @ np.linalg.solve(covariance, y)
+        logs[used] = prior - 0.5 * (fit + det + 40 * np.log(2 * np.pi))
+    weights = dict(zip(logs, exact.softmax(list(logs.values())), strict=True))
+    posterior = exact.fit(model, x, y, budget=4_000, discovery=pathmix.Guided(samples=200, listed=100))
+    found = {tuple(int(path.pinned[f"used_{j}"]) for j in range(count)): path for path in posterior.paths}
+    assert sum(weights[used] for used in found) > 0.95
+    for used, path in found.items():
+        if weights[used] > 0.01:
+            assert path.log_evidence == pytest.approx(logs[used], abs=max(5 * path.log_evidence_error, 1e-6))
+    # What was looked at once and set aside is right, too, or in doubt.
+    aside = [(used, path) for used, path in found.items() if "first look" in path.message]
+    assert aside
+    for used, path in aside:
+        assert path.doubts or path.log_evidence == pytest.approx(logs[used], abs=0.5)
+
+
+def test_the_same_seed_gives_the_same_paths():
+    one, other = (
+        exact.fit(geometric, 12.0, budget=500, discovery=pathmix.Guided(samples=300)) for _ in range(2)
+    )
+    assert [path.path for path in one.paths] == [path.path for path in other.paths]
+    assert one.weights == other.weights
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cover": 1.5}, "at most 1"),
+        ({"rounds": 0}, "rounds"),
+        ({"round_paths": 2.5}, "round_paths"),
+        ({"samples": -1}, r"Guided\(samples=...\)"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(OptionError, match=message):
+        pathmix.Guided(**options)

@@ -1,0 +1,112 @@
+"""Neighbours of a path: one site changed, subtrees moved by renaming them, values exchanged."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro import sample
+
+from pathmix.discovery.neighbours import Grammar, is_supported, neighbours
+from pathmix.discovery.search import Search
+from pathmix.frontends.recognise import bind
+from pathmix.program.program import Limits
+from pathmix.program.seeds import Seed
+from tests.evidence.searching import paths_of
+
+pytestmark = pytest.mark.usefixtures("engine")
+LEAF, ADD, NEGATE = 0, 1, 2
+
+
+def tree(name):
+    """Leaves, sums and negations."""
+    kind = int(sample(f"{name}.kind", dist.Categorical(jnp.array([0.6, 0.2, 0.2]))))
+    if kind == LEAF:
+        return sample(f"{name}.value", dist.Normal(0, 1))
+    left = tree(f"{name}.l")
+    return left + tree(f"{name}.r") if kind == ADD else -left
+
+
+def counted(y):
+    """The same grammar in prefix order, with running numbers."""
+    numbers = iter(range(100))
+
+    def grow():
+        kind = int(sample(f"kind_{next(numbers)}", dist.Categorical(jnp.array([0.6, 0.2, 0.2]))))
+        if kind == LEAF:
+            return 1.0
+        return grow() + grow() if kind == ADD else -grow()
+
+    numpyro.sample("y", dist.Normal(grow() + sample("x", dist.Normal(0, 1)), 1), obs=y)
+
+
+def named(y):
+    numpyro.sample("y", dist.Normal(tree("t"), 1), obs=y)
+
+
+def around(model, pinned):
+    """The neighbours of one of the paths that prior runs take, as sets of values."""
+    slps = {path.slp.path.pinned: path.slp for path in paths_of(model, 0.0)}
+    grammar = Grammar()
+    for slp in slps.values():
+        grammar.learn(dict(slp.path.pinned))
+    own = slps[tuple(pinned.items())]
+    others = [slp for slp in slps.values() if slp is not own]
+    found = neighbours(own, others, grammar, np.random.default_rng(0))
+    return {frozenset(proposal.items()) for proposal in found}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"t.kind": ADD, "t.l.kind": LEAF, "t.r.kind": NEGATE},  # one changed
+        {"t.kind": NEGATE, "t.l.kind": ADD, "t.l.l.kind": LEAF, "t.l.r.kind": LEAF},  # put below a new node
+        {"t.kind": LEAF},  # put in the place of the node above
+        {"t.kind": ADD, "t.l.kind": LEAF},  # the right subtree grows anew
+        {"t.kind": ADD, "t.l.kind": LEAF, "t.r.kind": ADD, "t.r.l.kind": LEAF, "t.r.r.kind": LEAF},  # grafted
+    ],
+)
+def test_subtrees_move_with_their_names(wanted):
+    found = around(named, {"t.kind": ADD, "t.l.kind": LEAF, "t.r.kind": LEAF})
+    assert frozenset(wanted.items()) in found
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"kind_0": NEGATE, "kind_1": ADD, "kind_2": LEAF, "kind_3": LEAF},  # one put in, the others make room
+        {"kind_0": LEAF, "kind_1": LEAF},  # one taken out
+        {"kind_0": LEAF, "kind_1": ADD, "kind_2": LEAF},  # exchanged
+        {"kind_0": NEGATE},  # begun again
+    ],
+)
+def test_numbered_sites_make_room(wanted):
+    found = around(counted, {"kind_0": ADD, "kind_1": LEAF, "kind_2": LEAF})
+    assert frozenset(wanted.items()) in found
+
+
+def test_vectors_change_in_one_element_or_exchange_two():
+    def model(y):
+        used = sample("used", dist.Bernoulli(0.5).expand([3]).to_event(1))
+        weights = [sample(f"w_{i}", dist.Normal(0, 1)) for i in range(3) if used[i]]
+        sample("y", dist.Normal(sum(weights, jnp.zeros(())), 1), obs=y)
+
+    found = around(model, {"used": (1, 0, 0)})
+    values = {dict(proposal)["used"] for proposal in found}
+    assert values == {(0, 0, 0), (1, 1, 0), (1, 0, 1), (0, 1, 0), (0, 0, 1)}
+
+
+def test_values_that_cannot_be_drawn_are_no_path():
+    """A value that is kept where there are fewer to choose from would be clipped by JAX without a word."""
+
+    def model(y):
+        wide = int(sample("wide", dist.Bernoulli(0.5)))
+        choice = sample("choice", dist.Categorical(logits=jnp.zeros(4 if wide else 2)))
+        sample("y", dist.Normal(sample("x", dist.Normal(choice, 1)), 1), obs=y)
+
+    search = Search(bind(model, (0.0,), {}, Limits(100, 60.0)), 100, lambda *_: None, Seed.of(0))
+    search.from_prior(200)
+    before = set(search.slps)
+    assert len(before) == 6 and all(map(is_supported, search.slps.values()))
+    search.with_values({"wide": np.zeros(64, int), "choice": np.full(64, 3)}, Seed.of(1))
+    assert set(search.slps) == before
