@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 from scipy.special import softmax
 
-from pathmix.checks import check_positive_int, check_positive_number
+from pathmix.checks import check_positive_int
 from pathmix.discovery.base import Discovered, OnPath
 from pathmix.discovery.enumeration import check_cover, enumerate_values
 from pathmix.discovery.neighbours import Grammar, Proposal, neighbours
@@ -56,23 +56,22 @@ class Guided(PriorRuns):
         check_cover("Guided", self.cover)
         for name in ("listed", "rounds", "round_paths", "iterations"):
             check_positive_int(f"Guided({name}=...)", getattr(self, name))
-        check_positive_number("Guided(max_seconds=...)", self.max_seconds)
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Without anybody who says what paths are worth: prior runs and enumeration."""
         return self.begin(program, seed, on_path).result()
 
-    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> "Expedition":
+    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> "GuidedExpedition":
         """The part of the way that needs no guidance."""
         search = Search(program, self.max_paths, on_path, seed)
         search.from_prior(min(_FIRST_SAMPLES, self.samples))
         if len(search.structures) <= _FEW_STRUCTURES:
             search.from_prior(self.samples)
         enumerate_values(search, self.cover, self.listed, _FEW_STRUCTURES)
-        return Expedition(self, search, seed)
+        return GuidedExpedition(self, search, seed)
 
 
-class Expedition:
+class GuidedExpedition:
     """Paths found so far, and the way on from them."""
 
     def __init__(self, options: Guided, search: Search, seed: Seed) -> None:

@@ -17,6 +17,7 @@ from pathmix.program.slp import Site, StraightLineProgram
 
 Proposal = dict[str, PinnedValue]
 _MOST_VALUES = 12  # of a site, those nearest to its own
+_MOST_EXCHANGED = 64  # elements of a vector, up to which any two are exchanged
 _TOKENS = re.compile(r"[^\W_]+|[\W_]+")
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
 
@@ -52,10 +53,11 @@ def neighbours(
     """Of a path, in an order of chance, all kinds in turn; others lend it subtrees. Some are given twice."""
     pinned = dict(slp.path.pinned)
     sites = [site for site in slp.sites if site.pinned is not None]
+    nearest = list(_one_changed(pinned, sites))
     kinds = [
-        list(_one_changed(pinned, sites)),
+        nearest[::2],
         list(_nested(pinned, grammar)),
-        list(_one_changed(pinned, sites)),
+        nearest[1::2],
         list(_regrown(pinned, grammar)),
         list(_exchanged(pinned)),
         list(_grafted(pinned, [dict(other.path.pinned) for other in others], grammar)),
@@ -112,7 +114,8 @@ def _changed(site: Site, value: PinnedValue) -> Iterator[PinnedValue]:
                 changed = own.copy()
                 changed[place] += step
                 yield nested(changed)
-    for one, other in itertools.combinations(np.ndindex(site.shape), 2):
+    pairs = itertools.combinations(np.ndindex(site.shape), 2) if own.size <= _MOST_EXCHANGED else ()
+    for one, other in pairs:
         if own[one] != own[other]:
             changed = own.copy()
             changed[one], changed[other] = own[other], own[one]

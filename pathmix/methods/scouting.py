@@ -48,7 +48,9 @@ class Scouting:
         self._places: dict[PathFit, SiteValues] = {}  # where the best paths were found to be
 
     def __call__(self, contenders: Sequence[Fitting]) -> Mapping[Path, float]:
-        """The log-evidence of every path, as far as it is known."""
+        """The log-evidence of every path, as far as it is known; of none after Ctrl-C."""
+        if self.workshop.executor.stopping.is_set():
+            return {}
         fitting = problems(contenders)
         new = [one for one in fitting if one.work not in self._seen]
         self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")

@@ -24,7 +24,7 @@ def global_elbo(elbos: Sequence[float], weights: Sequence[float]) -> float:
     Paths without an ELBO are left out, which leaves a bound.
     """
     local, share = np.asarray(elbos, float), np.asarray(weights, float)
-    used = (share > 0) & (local > -np.inf)
+    used = (share > 0) & (local != -np.inf)
     share = share[used] / max(share[used].sum(), 1e-300)
     return float(np.sum(share * (local[used] - np.log(share)))) if np.any(used) else -np.inf
 

@@ -84,7 +84,7 @@ def test_rare_paths_get_forced_draws_too():
 
 @pytest.mark.usefixtures("engine")
 def test_d_min_is_the_smallest_density_of_a_prior_draw():
-    posterior = exact.fit(programs.one_path, 0.5, budget=10)
+    posterior = exact.fit(programs.one_path, 0.5, budget=10, discovery=PriorDiscovery(1_000))
     program = bind(programs.one_path, (0.5,))
     found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda slp, draws: None)
     draws = found.paths[0].draws["z"]

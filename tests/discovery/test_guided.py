@@ -53,14 +53,14 @@ def test_nothing_is_looked_for_where_nothing_is_unseen():
     assert report.unseen_bound == 0 and report.round_shares == ()
 
 
-def test_correlated_predictors_beyond_all_that_can_be_listed():
-    """2^14 models, of which a few carry the posterior; the truth is a sum over all of them."""
-    generator, count = np.random.default_rng(0), 14
+def test_correlated_predictors_that_prior_runs_hardly_reach():
+    """1,024 models, of which a few carry the posterior; the truth is a sum over all of them."""
+    generator, count = np.random.default_rng(0), 10
     x = generator.normal(size=(40, count)) + 0.8 * generator.normal(size=(40, 1))
-    y = x[:, 2] - x[:, 7] + 0.5 * generator.normal(size=40)
+    y = x[:, 2] - x[:, 7] + 0.7 * x[:, 9] + 0.5 * generator.normal(size=40)
 
     def model(x, y):
-        used = [sample(f"used_{j}", dist.Bernoulli(0.2)) for j in range(count)]
+        used = [sample(f"used_{j}", dist.Bernoulli(0.1)) for j in range(count)]
         mean = sum((sample(f"w_{j}", dist.Normal(0, 1)) * x[:, j] for j in range(count) if used[j]), 0.0)
         sample("y", dist.Normal(mean * jnp.ones(len(y)), 0.5), obs=y)
 
@@ -69,12 +69,12 @@ def test_correlated_predictors_beyond_all_that_can_be_listed():
         used = tuple((code >> j) & 1 for j in range(count))
         chosen = x[:, np.flatnonzero(used)]
         covariance = 0.25 * np.eye(40) + chosen @ chosen.T
-        prior = np.sum(np.where(used, np.log(0.2), np.log(0.8)))
+        prior = np.sum(np.where(used, np.log(0.1), np.log(0.9)))
         _, det = np.linalg.slogdet(covariance)
         fit = y @ np.linalg.solve(covariance, y)
         logs[used] = prior - 0.5 * (fit + det + 40 * np.log(2 * np.pi))
     weights = dict(zip(logs, exact.softmax(list(logs.values())), strict=True))
-    posterior = exact.fit(model, x, y, budget=4_000, discovery=pathmix.Guided(samples=200, listed=100))
+    posterior = exact.fit(model, x, y, budget=4_000, discovery=pathmix.Guided(60, listed=20))
     found = {tuple(int(path.pinned[f"used_{j}"]) for j in range(count)): path for path in posterior.paths}
     assert sum(weights[used] for used in found) > 0.95
     for used, path in found.items():
