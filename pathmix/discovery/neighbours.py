@@ -67,7 +67,7 @@ def neighbours(
     for kind in kinds:
         generator.shuffle(kind)
     for turn in itertools.zip_longest(*kinds):
-        yield from (proposal for proposal in turn if proposal is not None)
+        yield from (proposal for proposal in turn if proposal)
 
 
 def is_supported(slp: StraightLineProgram) -> bool:

@@ -60,12 +60,15 @@ class Scouting:
         return {one.slp.path: _worth(one.work) for one in contenders}
 
     def set_aside(self, fitting: Sequence[Fitting]) -> None:
-        """Leave out what is far below the best: nothing is trained there, and its first evidence stays."""
+        """Leave out what is far below the best: nothing is trained there, and its first evidence stays.
+
+        Paths that prior runs took get the benefit of the doubt: a first look may miss a narrow mode.
+        """
         best = max((_worth(one.work) for one in fitting if _is_known(one.work)), default=-math.inf)
         for one in fitting:
             fit = one.work
-            far = fit in self._seen and fit.start is None and _worth(fit) < best - _FAR
-            fit.was_set_aside = far and (_is_known(fit) or not one.followers)
+            far = fit.evidence.is_hopeless(best) if one.followers else _worth(fit) < best - _FAR
+            fit.was_set_aside = far and fit in self._seen and fit.start is None
 
     def _look_at(self, new: Sequence[Fitting]) -> None:
         """At paths whose densities are small, without compiling anything else."""

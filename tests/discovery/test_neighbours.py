@@ -85,6 +85,11 @@ def test_numbered_sites_make_room(wanted):
     assert frozenset(wanted.items()) in found
 
 
+def test_something_is_always_put_in():
+    """With its only numbered sites taken out, nothing would be left of a proposal: a run from the prior."""
+    assert frozenset() not in around(counted, {"kind_0": NEGATE, "kind_1": LEAF})
+
+
 def test_vectors_change_in_one_element_or_exchange_two():
     def model(y):
         used = sample("used", dist.Bernoulli(0.5).expand([3]).to_event(1))
