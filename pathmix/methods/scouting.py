@@ -11,7 +11,7 @@ from pathmix.engine.progress import ProgressBar
 from pathmix.engine.requests import Asking
 from pathmix.evidence.scout import place, scout
 from pathmix.evidence.weigh import QUICK_VOLUME, look_at
-from pathmix.posterior.evidence import FEW_DRAWS, Efforts
+from pathmix.posterior.evidence import FEW_DRAWS, UNKNOWN, Efforts
 from pathmix.program.path import Path
 from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
@@ -93,8 +93,10 @@ class Scouting:
         self.workshop.to_the_end(best, find)
 
     def _needs_training(self, one: Fitting) -> bool:
-        """Whether a first look was not enough: it found nothing, or something rough that may matter."""
+        """Whether there was no first look, or it found something rough that may matter."""
         fit = one.work
+        if fit.evidence is UNKNOWN:
+            return True
         best = max((_worth(other) for other in self._seen if _is_known(other)), default=-math.inf)
         return not _is_known(fit) and (one.followers > 0 or not _worth(fit) < best - _FAR)
 

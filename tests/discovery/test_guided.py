@@ -44,6 +44,22 @@ def test_a_count_that_the_prior_never_reaches(model):
     assert posterior.discovery.samples == 1_000 and posterior.discovery.round_shares[0] > 0.5
 
 
+def test_a_count_without_any_continuous_site():
+    def model(y):
+        count = 0
+        while sample(f"go{count}", dist.Bernoulli(0.5)):
+            count += 1
+        sample("y", dist.Normal(count, 1.0), obs=y)
+
+    posterior = exact.fit(model, 20.0, budget=100, discovery=pathmix.Guided())
+    counts = np.arange(60)
+    weights = exact.softmax(-(counts + 1) * np.log(2) + stats.norm.logpdf(20, counts))
+    found = np.zeros(60)
+    for path in posterior.paths:
+        found[len(path.addresses) - 1] += path.weight
+    assert np.abs(found - weights).sum() / 2 < 1e-3
+
+
 def test_nothing_is_looked_for_where_nothing_is_unseen():
     def model(y):
         mean = 3.0 * sample("which", dist.Bernoulli(0.5))
