@@ -18,7 +18,7 @@ from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 
 _FIRST_SAMPLES = 300  # runs from the prior, after which there are more only if there is little to compile
-_FEW_STRUCTURES = 50
+FEW_STRUCTURES = 50
 _ROWS = 64  # runs of one batch
 _COPIES = 3  # of a proposal: what it leaves open is drawn
 _PARENTS = 8  # paths whose neighbours are looked at in a round
@@ -65,9 +65,9 @@ class Guided(PriorRuns):
         """The part of the way that needs no guidance."""
         search = Search(program, self.max_paths, on_path, seed)
         search.from_prior(min(_FIRST_SAMPLES, self.samples))
-        if len(search.structures) <= _FEW_STRUCTURES:
+        if len(search.structures) <= FEW_STRUCTURES:
             search.from_prior(self.samples)
-        enumerate_values(search, self.cover, self.listed, _FEW_STRUCTURES)
+        enumerate_values(search, self.cover, self.listed, FEW_STRUCTURES)
         return GuidedExpedition(self, search, seed)
 
 

@@ -68,7 +68,8 @@ def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
     rest = _rest(cell.probability for cell in visits)
     divided = [cell for cell in visits if not cell.is_path and not _is_closed(seen, cell)]
     fresh = sum(sighting.first >= runs // 4 for sighting, cell in seen if cell in divided)
-    within = sum(cell.probability * once[cell] / visits[cell] for cell in divided)
+    # Of a cell that only led runs came to, nothing is known: all of it counts as unseen.
+    within = sum(cell.probability * (once[cell] / visits[cell] if visits[cell] else 1.0) for cell in divided)
     # Prior runs tell nothing of a cell that none of them came to.
     strange = sum(cell.probability for cell in divided if by_prior[cell] == 0)
     most = min(
@@ -76,7 +77,8 @@ def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
         strange + at_most(fresh, runs - runs // 4) if divided else 0.0,
     )
     masses = tuple(
-        cell.probability * (1.0 if cell.is_path else (sighting.count + sighting.others) / visits[cell])
+        cell.probability
+        * (1.0 if cell.is_path else (sighting.count + sighting.others) / max(visits[cell], 1))
         for sighting, cell in seen
     )
     found = PriorMass(masses, min(rest + within, 1.0), min(rest + most, 1.0), is_exact=not divided)

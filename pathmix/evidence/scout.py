@@ -12,6 +12,7 @@ from pathmix.evidence.search import Search, Weighted, constrained, of_importance
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows, SiteValues
 from pathmix.training.fit import PathFit
+from pathmix.training.race import taken_over
 
 _EVALUATIONS = 40_000  # at most
 _PARTS = (1, 1, 1, 4, 4, 4)  # of proposals, round by round
@@ -52,8 +53,7 @@ def _near(
     """Prior draws with what another path has found for their sites, to start a proposal from."""
     generator = seed.generator()
     rows = generator.integers(len(fit.vectors), size=_BORROWED)
-    taken = {name: np.broadcast_to(value, (_BORROWED, *np.shape(value))) for name, value in values.items()}
-    vectors = fit.unconstrained({name: column[rows] for name, column in draws.items()} | taken)
+    vectors = fit.unconstrained(taken_over(draws, rows, values))
     finite = np.all(np.isfinite(vectors), axis=1)
     vectors = np.where(finite[:, None], vectors, fit.vectors[rows])
     scale = np.std(fit.finite_vectors, axis=0) if len(fit.finite_vectors) else 1.0

@@ -11,7 +11,9 @@ import optax
 
 from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.discovery import Discovery, Guided
+from pathmix.discovery.base import GuidedDiscovery
 from pathmix.discovery.contenders import Contender, discovered
+from pathmix.discovery.guided import FEW_STRUCTURES
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
 from pathmix.engine.precision import Engine, Precision, engine_scope
@@ -46,7 +48,6 @@ from pathmix.training.truncated import TruncatedGuide
 from pathmix.training.verdict import verdict
 
 _MOST_FULL = 32  # dimensions, up to which covariances are fitted
-_FEW_STRUCTURES = 50
 _DEFAULT_OPTIMIZER = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(0.01))
 
 GuideOption = (
@@ -165,13 +166,13 @@ class SDVI:
                 if same not in known:
                     known[same] = self._formulate(target, guide, executables, root.child(1, number))
                     structures.add(target.structure)
-                    if len(structures) <= _FEW_STRUCTURES:  # with more, not all are going to be trained
+                    if len(structures) <= FEW_STRUCTURES:  # with more, not all are going to be trained
                         workshop.rehearse(known[same])
                 first = known[same].target
                 return target if target is first else as_twin(target, first), known[same]
 
             efforts = Efforts(self.evidence_draws, self.smc_evaluations, self.symmetry)
-            iterations = getattr(self.discovery, "iterations", 0)
+            iterations = self.discovery.iterations if isinstance(self.discovery, GuidedDiscovery) else 0
             scouting = Scouting(
                 workshop, progress, iterations, self.allocation.budget, efforts, several=self.starts != 1
             )

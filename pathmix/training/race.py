@@ -77,7 +77,7 @@ def _new_starts(
         changed = yield from _best(fit, _one_site_changed(fit, others, seed.child(1)), third)
     for number, donor in enumerate(donors):
         rows = seed.child(2, number).generator().integers(len(fit.vectors), size=size)
-        borrowed += yield from _best(fit, fit.unconstrained(_taken_over(prior.draws, rows, donor)), 1)
+        borrowed += yield from _best(fit, fit.unconstrained(taken_over(prior.draws, rows, donor)), 1)
     informed = changed + borrowed
     fresh = yield from _best(fit, around_prior, options.count - len(informed))
     widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(informed)
@@ -105,7 +105,7 @@ def _one_site_changed(fit: PathFit, others: np.ndarray, seed: Seed) -> np.ndarra
     return candidates
 
 
-def _taken_over(draws: SiteRows, rows: np.ndarray, donor: SiteValues) -> SiteRows:
+def taken_over(draws: SiteRows, rows: np.ndarray, donor: SiteValues) -> SiteRows:
     """Prior draws with the donor's values for the sites that it has."""
     taken = {name: np.broadcast_to(value, (len(rows), *value.shape)) for name, value in donor.items()}
     return {name: values[rows] for name, values in draws.items()} | taken

@@ -60,6 +60,27 @@ def test_a_count_without_any_continuous_site():
     assert np.abs(found - weights).sum() / 2 < 1e-3
 
 
+def test_continuous_branches_below_a_count_that_no_prior_run_reaches():
+    """Their cells are known from led runs alone, which tell nothing of the branches' prior mass."""
+
+    def model(y):
+        count = 0
+        while sample(f"go_{count}", dist.Bernoulli(0.3)):
+            count += 1
+        x = sample("x", dist.Normal(count, 1))
+        z = sample("low" if x < count else "high", dist.Normal(x, 1))
+        sample("y", dist.Normal(z, 0.5), obs=y)
+
+    posterior = exact.fit(model, 16.0, budget=500, discovery=pathmix.Guided(300))
+    counts = np.arange(60)
+    weights = exact.softmax(counts * np.log(0.3) + stats.norm.logpdf(16, counts, np.sqrt(2.25)))
+    found = np.zeros(60)
+    for path in posterior.paths:
+        found[int(sum(path.pinned.values()))] += path.weight
+    assert np.abs(found - weights).sum() / 2 < 0.02
+    assert 0 < posterior.discovery.unseen_mass <= posterior.discovery.unseen_bound < 1
+
+
 def test_nothing_is_looked_for_where_nothing_is_unseen():
     def model(y):
         mean = 3.0 * sample("which", dist.Bernoulli(0.5))
