@@ -5,10 +5,12 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-import jax.monitoring
+from jax import monitoring
+
+_COMPILED = "/jax/core/compile/backend_compile_duration"
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,16 @@ class Stopwatch:
     @contextmanager
     def running(self) -> Iterator["Stopwatch"]:
         """Listen to JAX, which does not tell runs in several threads apart: each counts all."""
-        with _listening:
-            _active.append(self)
+        monitoring.register_event_duration_secs_listener(self._on_duration)
+        monitoring.register_event_listener(self._on_event)
         try:
             yield self
         finally:
-            with _listening:
-                _active.remove(self)
+            # Others may have cleared all listeners.
+            with suppress(AssertionError, ValueError):
+                monitoring.unregister_event_duration_listener(self._on_duration)
+            with suppress(AssertionError, ValueError):
+                monitoring.unregister_event_listener(self._on_event)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -71,9 +76,14 @@ class Stopwatch:
         finally:
             self._seconds[name] += time.perf_counter() - begun
 
-    def heard(self, event: str, seconds: float) -> None:
+    def _on_duration(self, event: str, duration_secs: float, **_: object) -> None:
         with self._lock:
-            self._compiled[event] += seconds
+            self._compiled[event] += duration_secs
+            self._compiled[f"{event} times"] += 1
+
+    def _on_event(self, event: str, **_: object) -> None:
+        with self._lock:
+            self._compiled[event] += 1
 
     def timings(self, *, paths: int, problems: int, structures: int) -> Timings:
         seen = self._compiled
@@ -85,7 +95,7 @@ class Stopwatch:
             total=time.perf_counter() - self._begun,
             tracing=seen["/jax/core/compile/jaxpr_trace_duration"]
             + seen["/jax/core/compile/jaxpr_to_mlir_module_duration"],
-            compiling=seen["/jax/core/compile/backend_compile_duration"],
+            compiling=seen[_COMPILED],
             paths=paths,
             structures=structures,
             problems=problems,
@@ -93,26 +103,6 @@ class Stopwatch:
             from_cache=int(seen["/jax/compilation_cache/cache_hits"]),
             peak_memory=_peak_memory(),
         )
-
-
-_COMPILED = "/jax/core/compile/backend_compile_duration"
-_active: list[Stopwatch] = []
-_listening = threading.Lock()
-
-
-def _on_duration(event: str, duration_secs: float, **_: object) -> None:
-    for watch in _active:
-        watch.heard(event, duration_secs)
-        watch.heard(f"{event} times", 1)
-
-
-def _on_event(event: str, **_: object) -> None:
-    for watch in _active:
-        watch.heard(event, 1)
-
-
-jax.monitoring.register_event_duration_secs_listener(_on_duration)
-jax.monitoring.register_event_listener(_on_event)
 
 
 def _peak_memory() -> int:
