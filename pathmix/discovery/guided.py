@@ -92,7 +92,7 @@ class GuidedExpedition:
     @property
     def goes_on(self) -> bool:
         """Whether there is anything unseen, and a discrete site to change."""
-        return self.snapshot().unseen_bound > 0 and any(path.pinned for path in self.search.slps)
+        return any(path.pinned for path in self.search.slps) and self.search.unseen_bound > 0
 
     def further(self, worth: Mapping[Path, float]) -> bool:
         """Look for neighbours of the best paths, given log-evidences; whether there are new ones."""

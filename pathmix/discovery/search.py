@@ -193,6 +193,11 @@ class Search:
             round_shares=round_shares,
         )
 
+    @property
+    def unseen_bound(self) -> float:
+        """What the prior mass of paths that were not seen is at most."""
+        return self._mass().bound
+
     def _mass(self) -> PriorMass:
         sightings = []
         for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
