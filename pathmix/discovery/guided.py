@@ -18,13 +18,15 @@ from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 
 _FIRST_SAMPLES = 300  # runs from the prior, after which there are more only if there is little to compile
-FEW_STRUCTURES = 50
+_FEW_STRUCTURES = 50
 _ROWS = 64  # runs of one batch
 _COPIES = 3  # of a proposal: what it leaves open is drawn
 _PARENTS = 8  # paths whose neighbours are looked at in a round
-_FIRST, _LEAST = 64, 8  # neighbours of the best of them, of each of the last
+_SIZES = 6  # of them, at most, are the best with so many sites
+_OF_BEST, _OF_OTHERS = 16, 6  # neighbours in turn
+_TURNS = 10
 _PAYS = 0.01  # of the weight, that the new paths of a round bring
-_IDLE = 3  # rounds that did not pay, after which there are no more
+_IDLE = 5  # rounds that did not pay, after which there are no more
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Guided(PriorRuns):
     of few structures. Where anything is left unseen, rounds begin: new paths are looked at, or trained for
     `iterations` steps if that does not tell enough, and the runs of the next round change a discrete site of
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
-    at most `round_paths` new paths at a time, until three rounds in turn have brought less than 1% of the
+    at most `round_paths` new paths at a time, until five rounds in turn have brought less than 1% of the
     weight, or there were `rounds`.
 
     >>> Guided(rounds=5).rounds
@@ -65,9 +67,9 @@ class Guided(PriorRuns):
         """The part of the way that needs no guidance."""
         search = Search(program, self.max_paths, on_path, seed)
         search.from_prior(min(_FIRST_SAMPLES, self.samples))
-        if len(search.structures) <= FEW_STRUCTURES:
+        if len(search.structures) <= _FEW_STRUCTURES:
             search.from_prior(self.samples)
-        enumerate_values(search, self.cover, self.listed, FEW_STRUCTURES)
+        enumerate_values(search, self.cover, self.listed, _FEW_STRUCTURES)
         return GuidedExpedition(self, search, seed)
 
 
@@ -106,32 +108,51 @@ class GuidedExpedition:
         before = set(self.search.slps)
         # Of twins, which are worth the same, one is enough.
         different = list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
-        self._look_around(different[:_PARENTS])
+        self._look_around(_parents(different))
         self._latest = set(self.search.slps) - before
         return bool(self._latest)
 
     def _look_around(self, parents: list[Path]) -> None:
+        """Some neighbours of each in turn, until there are enough new paths."""
         for slp in list(self.search.slps.values())[self._known :]:
             self._grammar.learn(dict(slp.path.pinned))
         self._known = len(self.search.slps)
         most = min(self._known + self.options.round_paths, self.options.max_paths)
-        for rank, parent in enumerate(parents):
-            wanted = max(_FIRST >> rank, _LEAST)
-            lenders = [self.search.slps[other] for other in parents if other != parent]
-            order = self.seed.child(1 << 22, len(self.shares), rank).generator()
-            around = neighbours(self.search.slps[parent], lenders, self._grammar, order)
-            found = list(islice(filter(self._is_new, around), wanted))
-            for number, group in enumerate(_alike(found)):
+        seed = self.seed.child(1 << 21, len(self.shares))
+        slps = [self.search.slps[parent] for parent in parents]
+        streams = []
+        for rank, slp in enumerate(slps):
+            lenders = [other for other in slps if other is not slp]
+            around = neighbours(slp, lenders, self._grammar, seed.child(0, rank).generator())
+            streams.append(filter(self._is_new, around))
+        for turn in range(1, _TURNS + 1):
+            proposals = [
+                one
+                for rank, stream in enumerate(streams)
+                for one in islice(stream, _OF_OTHERS if rank else _OF_BEST)
+            ]
+            if not proposals:
+                return
+            for number, group in enumerate(_alike(proposals)):
                 if len(self.search.slps) >= most:
                     return
-                seed = self.seed.child(1 << 21, len(self.shares), rank, number)
-                self.search.with_values(_rows(group), seed, rows=min(_COPIES * len(group), _ROWS), most=most)
+                rows = min(_COPIES * len(group), _ROWS)
+                self.search.with_values(_rows(group), seed.child(turn, number), rows=rows, most=most)
 
     def _is_new(self, proposal: Proposal) -> bool:
         key = tuple(sorted(proposal.items()))
         known = key in self._tried
         self._tried.add(key)
         return not known
+
+
+def _parents(ranked: list[Path]) -> list[Path]:
+    """The best of each size, and the best of all: a small one may lead farther than a better one."""
+    sizes: dict[int, Path] = {}
+    for path in ranked:
+        sizes.setdefault(len(path.addresses), path)
+    chosen = dict.fromkeys([*list(sizes.values())[:_SIZES], *ranked])
+    return list(chosen)[:_PARENTS]
 
 
 def _alike(proposals: list[Proposal]) -> list[list[Proposal]]:

@@ -33,15 +33,29 @@ class Grammar:
     """What the names of the paths seen so far have in common."""
 
     def __init__(self) -> None:
-        self.nests: dict[Nest, dict[PinnedValue, None]] = {}  # and the values above that lead to one
+        self._nests: dict[Nest, dict[PinnedValue, None]] = {}
 
     def learn(self, pinned: dict[str, PinnedValue]) -> None:
         """Which names lie below which others."""
         for name in pinned:
             for outer, inner, rest in _splits(name):
                 if outer + rest in pinned:
-                    above = self.nests.setdefault(Nest(inner, rest), {})
+                    above = self._nests.setdefault(Nest(inner, rest), {})
                     above[pinned[outer + rest]] = None
+        # `k.l.r.kind` lies below `k.l.kind`, and not below `k.r.kind`.
+        rests = dict.fromkeys(nest.rest for nest in self._nests)
+        own = [r for r in rests if not any(r != other and other and r.endswith(other) for other in rests)]
+        self.nests = {nest: values for nest, values in self._nests.items() if nest.rest in own}
+
+    def below(self, rest: str, value: PinnedValue) -> list[str]:
+        """What may lie below a node with some value."""
+        return [nest.inner for nest, above in self.nests.items() if nest.rest == rest and value in above]
+
+    def values(self, rest: str) -> list[PinnedValue]:
+        """Of nodes with something below."""
+        return list(
+            dict.fromkeys(v for nest, above in self.nests.items() if nest.rest == rest for v in above)
+        )
 
 
 def neighbours(
@@ -53,6 +67,7 @@ def neighbours(
     """Of a path, in an order of chance, all kinds in turn; others lend it subtrees. Some are given twice."""
     pinned = dict(slp.path.pinned)
     sites = [site for site in slp.sites if site.pinned is not None]
+    lenders = [pinned, *(dict(other.path.pinned) for other in others)]
     nearest = list(_one_changed(pinned, sites))
     kinds = [
         nearest[::2],
@@ -60,7 +75,9 @@ def neighbours(
         nearest[1::2],
         list(_regrown(pinned, grammar)),
         list(_exchanged(pinned)),
-        list(_grafted(pinned, [dict(other.path.pinned) for other in others], grammar)),
+        list(_grown(pinned, grammar)),
+        list(_joined(pinned, lenders, grammar)),
+        list(_grafted(pinned, lenders, grammar)),
         list(_shifted(pinned, {site.name: site for site in sites})),
         list(_begun_again(pinned, sites)),
     ]
@@ -140,18 +157,17 @@ def _below(pinned: Proposal, outer: str) -> Proposal:
 
 
 def _nested(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
-    """A subtree put below a new node, or put in the place of the node above it."""
+    """A subtree put below a new node that has room for no other, or put in the place of the node above it."""
     for outer, rest in _nodes(pinned, grammar):
         others, below = _without(pinned, outer), _below(pinned, outer)
-        for nest, above in grammar.nests.items():
-            if nest.rest != rest:
-                continue
-            lower = {outer + nest.inner + end: value for end, value in below.items()}
-            for value in above:
-                yield others | lower | {outer + rest: value}
+        for value in grammar.values(rest):
+            inners = grammar.below(rest, value)
+            if len(inners) == 1:
+                yield others | _placed(below, outer + inners[0]) | {outer + rest: value}
+        for nest in grammar.nests:
             inner = _below(below, nest.inner)
-            if rest in inner:
-                yield others | {outer + end: value for end, value in inner.items()}
+            if nest.rest == rest and rest in inner:
+                yield others | _placed(inner, outer)
 
 
 def _regrown(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
@@ -165,10 +181,47 @@ def _grafted(pinned: Proposal, lenders: Sequence[Proposal], grammar: Grammar) ->
     """With a subtree of another path, or of this one, in the place of one of its own."""
     for outer, rest in _nodes(pinned, grammar):
         others = _without(pinned, outer)
-        for lender in (pinned, *lenders):
-            for lent, ending in _nodes(lender, grammar):
-                if ending == rest:
-                    yield others | {outer + end: value for end, value in _below(lender, lent).items()}
+        for lent in _subtrees(lenders, rest, grammar):
+            yield others | _placed(lent, outer)
+
+
+def _grown(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
+    """A subtree and one of the smallest of the path, both put below a new node."""
+    for outer, rest in _nodes(pinned, grammar):
+        subtrees = _subtrees([pinned], rest, grammar)
+        leaves = [subtree for subtree in subtrees if len(subtree) == min(map(len, subtrees))]
+        yield from _both_below(pinned, outer, rest, leaves, grammar)
+
+
+def _joined(pinned: Proposal, lenders: Sequence[Proposal], grammar: Grammar) -> Iterator[Proposal]:
+    """The whole tree and a subtree of another path, or of this one, both put below a new node."""
+    for outer, rest in itertools.islice(_nodes(pinned, grammar), 1):
+        yield from _both_below(pinned, outer, rest, _subtrees(lenders, rest, grammar), grammar)
+
+
+def _both_below(
+    pinned: Proposal, outer: str, rest: str, lent: Sequence[Proposal], grammar: Grammar
+) -> Iterator[Proposal]:
+    others, own = _without(pinned, outer), _below(pinned, outer)
+    for value in grammar.values(rest):
+        for first, second in itertools.permutations(grammar.below(rest, value), 2):
+            kept = others | {outer + rest: value} | _placed(own, outer + first)
+            yield from (kept | _placed(one, outer + second) for one in lent)
+
+
+def _subtrees(lenders: Sequence[Proposal], rest: str, grammar: Grammar) -> list[Proposal]:
+    """All different ones, by what their names end with."""
+    found = {
+        tuple(_below(lender, outer).items()): None
+        for lender in lenders
+        for outer, ending in _nodes(lender, grammar)
+        if ending == rest
+    }
+    return [dict(subtree) for subtree in found]
+
+
+def _placed(subtree: Proposal, outer: str) -> Proposal:
+    return {outer + end: value for end, value in subtree.items()}
 
 
 def _shifted(pinned: Proposal, sites: dict[str, Site]) -> Iterator[Proposal]:
