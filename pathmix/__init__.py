@@ -8,6 +8,7 @@ from pathmix.methods.dcc import DCC, NUTS, RandomWalk
 from pathmix.methods.sdvi import SDVI
 from pathmix.posterior.draws import Draws
 from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.loading import load
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.status import Status
 from pathmix.posterior.verdict import Verdict
@@ -41,4 +42,5 @@ __all__ = [
     "Uniform",
     "Verdict",
     "__version__",
+    "load",
 ]

@@ -84,6 +84,18 @@ class RejectionError(PathmixError):
     """A truncated guide gave too few draws inside its region."""
 
 
+class FileError(PathmixError):
+    """A file cannot be written, or read, or is not what it should be."""
+
+
+class MissingModelError(PathmixError):
+    """A posterior that was loaded without its model is asked for what only the model can tell."""
+
+
+class ChangedError(PathmixError):
+    """Something is not what it was when a file was written."""
+
+
 class SurroundingsError(PathmixError, RuntimeError):
     """A call was made where it cannot work: under a transformation, inside a handler, or after a fork."""
 

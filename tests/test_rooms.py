@@ -9,7 +9,7 @@ import pathmix
 PACKAGE = Path(pathmix.__file__).parent
 ROOMS = (
     "doors", "program", "engine", "regions", "target", "frontends", "guides", "allocation", "discovery",
-    "posterior", "training", "evidence", "methods",
+    "files", "posterior", "training", "evidence", "methods",
 )  # fmt: skip
 FOUNDATION = {"errors", "version", "warn", "checks", "py"}
 

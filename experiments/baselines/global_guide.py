@@ -117,7 +117,7 @@ def _fitted(
     )
     values, uniform = {} if drawn is None else drawn.values, np.full(count, 1 / max(count, 1))
     density = partial(_local, log_q, known, weight)
-    return path, WeightedDraws(known.slp, values, uniform, density)
+    return path, WeightedDraws(known.slp.outline, values, uniform, density, slp=known.slp)
 
 
 def _local(log_q: LogQ, known: KnownPath, weight: float, values: SiteValues) -> float:

@@ -13,14 +13,13 @@ from pathmix.allocation import Allocation, SuccessiveHalving
 from pathmix.discovery import Discovery, Guided
 from pathmix.discovery.base import GuidedDiscovery
 from pathmix.discovery.contenders import Contender, discovered
-from pathmix.discovery.guided import FEW_STRUCTURES
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
 from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.threads import Threads
 from pathmix.engine.timings import Stopwatch
-from pathmix.evidence.component import ParticleDraws
+from pathmix.evidence.component import particle_draws
 from pathmix.evidence.weigh import weigh
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
@@ -44,9 +43,10 @@ from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.notes import training_flaws, training_notes
 from pathmix.training.phases import Schedule, Workshop, optimise
 from pathmix.training.starts import AUTO, Starts
-from pathmix.training.truncated import TruncatedGuide
+from pathmix.training.truncated import truncated_guide
 from pathmix.training.verdict import verdict
 
+_REHEARSED = 16  # structures, for which training is compiled while discovery goes on
 _MOST_FULL = 32  # dimensions, up to which covariances are fitted
 _DEFAULT_OPTIMIZER = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(0.01))
 
@@ -166,7 +166,7 @@ class SDVI:
                 if same not in known:
                     known[same] = self._formulate(target, guide, executables, root.child(1, number))
                     structures.add(target.structure)
-                    if len(structures) <= FEW_STRUCTURES:  # with more, not all are going to be trained
+                    if len(structures) <= _REHEARSED:  # with more, not all are going to be trained
                         workshop.rehearse(known[same])
                 first = known[same].target
                 return target if target is first else as_twin(target, first), known[same]
@@ -289,8 +289,8 @@ def _outcome(contender: Contender[PathFit], executables: Executables) -> Outcome
 def _component(contender: Contender[PathFit], executables: Executables) -> Component:
     fit = contender.work
     if (found := fit.evidence).particles is not None:
-        return ParticleDraws(contender.target, found.particles, found.log_evidence, executables)
-    return TruncatedGuide(
+        return particle_draws(contender.target, found.particles, found.log_evidence, executables)
+    return truncated_guide(
         contender.target,
         fit.guide,
         None if fit.start is None else fit.params,

@@ -2,21 +2,36 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
+import jax.numpy as jnp
 import numpy as np
 
+from pathmix.engine.code import Arrays, Code
+from pathmix.engine.executables import Executables
+from pathmix.engine.noise import noise_size, normals
+from pathmix.errors import PathmixError, RejectionError
+from pathmix.posterior.evidence import Particles
+from pathmix.program.deterministics import deterministic_sites
+from pathmix.program.outline import Outline
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows, SiteValues
 from pathmix.target.inert import Inert
+
+BLOCK = 256  # draws that are made at once, at most: one executable for any number of draws
 
 
 class Component(Protocol):
     """One path's share of a posterior. Draws and densities are those of the path alone, normalised."""
 
     @property
-    def slp(self) -> StraightLineProgram: ...
+    def outline(self) -> Outline: ...
+
+    @property
+    def slp(self) -> StraightLineProgram | None:
+        """The program along the path; None if it was left behind with the process that fitted it."""
+        ...
 
     @property
     def inert(self) -> Inert:
@@ -31,16 +46,153 @@ class Component(Protocol):
         """Log-density at one draw, in the coordinates of the program; NaN outside a site's support."""
         ...
 
+    def deterministics(self, values: SiteRows) -> SiteRows:
+        """The deterministic sites at latent values."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """The functions of a path that a posterior needs, and what it knows besides.
+
+    `outcomes` goes from noise or vectors to the free sites, the deterministic sites, and whether rows are
+    inside of the path's region; `density` from the values of the free sites to a log-density, and
+    `recompute` from those of all sites to the deterministic ones.
+    """
+
+    outline: Outline
+    free: tuple[str, ...]  # in the order of outcomes
+    inert: Inert
+    outcomes: Code
+    density: Code
+    recompute: Code | None  # where something is inert, and there are deterministic sites
+    fixed: Arrays  # data and parameters, as all three take them
+    rows: int  # of a block
+    executables: Executables = field(default_factory=Executables)
+    slp: StraightLineProgram | None = None
+
+    def outcome(self, block: Any) -> tuple[SiteRows, np.ndarray]:
+        """The sites of a block, and which rows are inside."""
+        *columns, inside = map(np.asarray, self.outcomes(self.executables, (block,), self.fixed))
+        free = dict(zip(self.free, columns, strict=False))
+        pinned = dict(self.outline.recorded.pinned)
+        found = {
+            site.name: free[site.name]
+            if site.name in free
+            else np.repeat(np.asarray(pinned[site.name], site.dtype)[None], self.rows, axis=0)
+            for site in self.outline.sites
+        }
+        return found | dict(zip(self.outline.deterministics, columns[len(self.free) :], strict=True)), inside
+
+    def log_density(self, values: SiteValues) -> float:
+        dtypes = {site.name: site.dtype for site in self.outline.sites}
+        row = tuple(jnp.asarray(values[name], dtypes[name]) for name in self.free)
+        (found,) = self.density(self.executables, row, self.fixed)
+        return float(found)
+
+    def deterministics(self, values: SiteRows) -> SiteRows:
+        """The deterministic sites at latent values."""
+        if self.recompute is None:
+            return {}
+        columns = [np.asarray(values[site.name], site.dtype) for site in self.outline.sites]
+        parts = []
+        for start in range(0, len(columns[0]), self.rows):
+            rows = np.arange(start, start + self.rows) % len(columns[0])
+            block = tuple(jnp.asarray(column[rows]) for column in columns)
+            parts.append(self.recompute(self.executables, block, self.fixed))
+        found = [np.concatenate(column)[: len(columns[0])] for column in zip(*parts, strict=True)]
+        return dict(zip(self.outline.deterministics, found, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _OfOnePath:
+    compiled: Compiled
+
+    @property
+    def outline(self) -> Outline:
+        return self.compiled.outline
+
+    @property
+    def slp(self) -> StraightLineProgram | None:
+        return self.compiled.slp
+
+    @property
+    def inert(self) -> Inert:
+        return self.compiled.inert
+
+    def deterministics(self, values: SiteRows) -> SiteRows:
+        return self.compiled.deterministics(values)
+
+
+@dataclass(frozen=True, eq=False)
+class TruncatedGuide(_OfOnePath):
+    """A trained guide, restricted to the path's region by rejection."""
+
+    width: int  # standard normals that one draw takes
+    label: str
+    acceptance: float
+    tries: int
+
+    def draw(self, seed: Seed, count: int) -> SiteRows:
+        """By rejection, with a bounded number of tries."""
+        wanted = int(np.ceil(count / self.acceptance * 1.1)) if self.acceptance < 1 else count
+        rows = self.compiled.rows
+        parts: list[SiteRows] = []
+        found = 0
+        most = self.tries * -(-wanted // rows)
+        for number in range(most):
+            noise = normals(seed.child(number), noise_size(rows * self.width))
+            values, inside = self.compiled.outcome(noise)
+            parts.append({name: array[inside] for name, array in values.items()})
+            found += int(inside.sum())
+            if found >= count:
+                return {n: np.concatenate([part[n] for part in parts])[:count] for n in parts[0]}
+        raise RejectionError(
+            f"The path {self.label!r} gave only {found} of {count} draws inside its region in "
+            f"{most * rows} tries. Train it longer, or with more particles."
+        )
+
+    def log_prob(self, values: SiteValues) -> float:
+        """In the coordinates of the program."""
+        return self.compiled.log_density(values) - float(np.log(self.acceptance))
+
+
+@dataclass(frozen=True, eq=False)
+class ParticleDraws(_OfOnePath):
+    """Weighted particles; their density is that of the path itself, over its evidence."""
+
+    particles: Particles
+    log_evidence: float
+
+    def draw(self, seed: Seed, count: int) -> SiteRows:
+        """A finite set is drawn from, so draws repeat."""
+        weights = self.particles.weights / self.particles.weights.sum()
+        size = self.compiled.rows
+        chosen = seed.generator().choice(len(weights), size=-(-count // size) * size, p=weights)
+        vectors = self.particles.vectors[chosen].reshape(-1, size, self.particles.vectors.shape[1])
+        parts = [self.compiled.outcome(block)[0] for block in vectors]
+        return {name: np.concatenate([part[name] for part in parts])[:count] for name in parts[0]}
+
+    def log_prob(self, values: SiteValues) -> float:
+        """In the coordinates of the program."""
+        return self.compiled.log_density(values) - self.log_evidence
+
+
+def unknown_density(_: SiteValues) -> float:
+    """Of draws whose density was not written down with them."""
+    raise PathmixError("The density of these draws was not saved; only the method that made them knows it.")
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedDraws:
     """A finite set of weighted draws, with the density of the distribution that they stand for."""
 
-    slp: StraightLineProgram
+    outline: Outline
     values: SiteRows
     weights: np.ndarray  # sum to one
-    density: Callable[[SiteValues], float]
+    density: Callable[[SiteValues], float] = unknown_density
     inert: Inert = field(default_factory=dict)
+    slp: StraightLineProgram | None = None
 
     def draw(self, seed: Seed, count: int) -> SiteRows:
         rows = seed.generator().choice(len(self.weights), size=count, p=self.weights)
@@ -48,3 +200,9 @@ class WeightedDraws:
 
     def log_prob(self, values: SiteValues) -> float:
         return self.density(values)
+
+    def deterministics(self, values: SiteRows) -> SiteRows:
+        """As the program has them."""
+        if self.slp is None:
+            raise PathmixError("Masked elements of these draws need the program, which was not saved.")
+        return deterministic_sites(self.slp, values)

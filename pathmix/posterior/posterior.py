@@ -1,6 +1,8 @@
 """The result: a weighted mixture over paths, and what a user does with it next."""
 
 import math
+import os
+import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +15,8 @@ from pathmix.checks import check_choice
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine, engine_scope
 from pathmix.engine.timings import Timings
-from pathmix.errors import PathmixError, ValueLookupError
+from pathmix.errors import MissingModelError, PathmixError, ValueLookupError
+from pathmix.files.archive import write
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.posterior.components import Component
 from pathmix.posterior.draws import Draws, Piece, merge
@@ -21,6 +24,7 @@ from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.likelihoods import log_likelihoods
 from pathmix.posterior.predictions import simulate
 from pathmix.posterior.redraw import redraw
+from pathmix.posterior.saving import Fingerprints, fingerprints, written
 from pathmix.posterior.stacking import Stacked, stack
 from pathmix.posterior.table import table
 from pathmix.posterior.verdict import Verdict, judged, with_error
@@ -29,6 +33,11 @@ from pathmix.program.locating import as_numbers, path_at
 from pathmix.program.program import JointDraw, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.wishes import Wishes
+
+SAVED = (
+    "paths", "discovery", "notes", "interrupted", "timings", "weighting", "_flaws", "_sought", "_stacked",
+    "_fresh_plates",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +48,7 @@ class Posterior:
     discovery: DiscoveryReport
     notes: tuple[str, ...]
     interrupted: bool  # by Ctrl-C: then it is what was reached until then
-    _program: Program
+    _program: Program | None  # None if it was loaded without its model
     _components: tuple[Component, ...]
     _engine: Engine
     timings: Timings | None = None  # where the time went; None for methods that do not tell
@@ -48,6 +57,7 @@ class Posterior:
     _sought: bool = True  # whether evidences were looked for beyond what guides tell
     _stacked: Stacked | None = None
     _fresh_plates: bool = False  # see `with_fresh_plates`
+    _fingerprints: Fingerprints | None = None  # of the program, where a file tells them
 
     @cached_property
     def elbo(self) -> float:
@@ -172,7 +182,7 @@ class Posterior:
         with engine_scope(self._engine):
             root = Seed.of(seed)
             path, pieces = self._sample(root.child(0), count)
-            program = self._program.with_arguments(args, kwargs)
+            program = self._bound.with_arguments(args, kwargs)
             predicted: list[Piece] = []
             for number, (rows, values) in enumerate(pieces):
                 position = int(path[rows[0]])
@@ -195,10 +205,10 @@ class Posterior:
 
     def _open_sites(self, position: int) -> frozenset[str]:
         """Sites that are simulated for draws of a path, also where new arguments leave them unobserved."""
-        observed = {name for component in self._components for name in component.slp.observed}
+        observed = {name for component in self._components for name in component.outline.observed}
         latent = {name for path in self.paths for name in path.addresses}
         # A name that some path infers is data only on those that observe it.
-        return frozenset(self._components[position].slp.observed) | (observed - latent)
+        return frozenset(self._components[position].outline.observed) | (observed - latent)
 
     def log_likelihood(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> np.ndarray:
         """The log-likelihood of new data for draws from the mixture, those that `sample` gives for the seed.
@@ -208,7 +218,7 @@ class Posterior:
         check_surroundings("posterior.log_likelihood", (seed, args, kwargs))
         with engine_scope(self._engine):
             path, pieces = self._sample(Seed.of(seed), count)
-            program = self._program.with_arguments(args, kwargs)
+            program = self._bound.with_arguments(args, kwargs)
             found = np.zeros(count)
             for rows, values in pieces:
                 latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
@@ -223,12 +233,12 @@ class Posterior:
         check_surroundings("posterior.log_prob", dict(values))
         given = {name: as_numbers(name, value) for name, value in values.items()}
         with engine_scope(self._engine):
-            path = path_at(self._program, given)
-            known = {part.slp.recorded: position for position, part in enumerate(self._components)}
+            path = path_at(self._bound, given)
+            known = {part.outline.recorded: position for position, part in enumerate(self._components)}
             if path is None or path not in known:
                 return -np.inf
-            slp = self._components[known[path]].slp
-            names = {*path.addresses, *(name for name, _ in slp.deterministics)}
+            outline = self._components[known[path]].outline
+            names = {*path.addresses, *outline.deterministics}
             if extra := sorted(set(values) - names):
                 raise ValueLookupError(
                     f"The program does not draw {', '.join(map(repr, extra))} with these values; it "
@@ -256,8 +266,51 @@ class Posterior:
 
         Sites differ from draw to draw, so tell `Predictive` which ones to return (`return_sites`).
         """
-        shapes = {site.name: site.shape for part in self._components for site in part.slp.sites}
-        return self._program.frontend.as_guide(self._program.model, shapes, self._joint_draw)
+        shapes = {site.name: site.shape for part in self._components for site in part.outline.sites}
+        return self._bound.frontend.as_guide(self._bound.model, shapes, self._joint_draw)
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Write it into a file, for `pathmix.load`: arrays, JSON, and code for XLA; nothing is pickled."""
+        check_surroundings("posterior.save", ())
+        write(file, self._written())
+
+    def _written(self) -> bytes:
+        fields = {name: getattr(self, name) for name in SAVED}
+        with engine_scope(self._engine):
+            return written(
+                {**fields, "precision": self._engine.precision},
+                self._components,
+                fingerprints(self._program) if self._program is not None else self._fingerprints,
+            )
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        from pathmix.posterior.loading import unpickled
+
+        program = self._program
+        bound = None if program is None else (program.model, program.args, program.kwargs, program.limits)
+        try:
+            pickle.dumps(bound, protocol)
+        except Exception as error:
+            raise PathmixError(
+                f"The model of this posterior, or its arguments, cannot be pickled ({error}). Use "
+                "posterior.save(file), and pathmix.load(file, model, ...)."
+            ) from error
+        return unpickled, (self._written(), bound)
+
+    def __copy__(self) -> "Posterior":
+        return self
+
+    def __deepcopy__(self, _: Any) -> "Posterior":
+        return self
+
+    @property
+    def _bound(self) -> Program:
+        if self._program is None:
+            raise MissingModelError(
+                "This posterior was loaded without its model, which this needs: pathmix.load(file, model, "
+                "...), with the arguments that it was fitted to."
+            )
+        return self._program
 
     def _sample(self, seed: Seed, count: int) -> tuple[np.ndarray, list[Piece]]:
         """The path of each draw, and the values of each path's draws."""
@@ -277,6 +330,6 @@ class Posterior:
             drawn = component.draw(seed.child(1, int(position)), len(rows))
             if component.inert:
                 again = seed.child(2, int(position))
-                drawn = redraw(self._program, component.slp, component.inert, again, drawn)
+                drawn = redraw(self._bound, component, again, drawn)
             pieces.append((rows, drawn))
         return path, pieces

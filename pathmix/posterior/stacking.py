@@ -98,7 +98,8 @@ def best_mixture(scores: np.ndarray) -> np.ndarray:
 
 def _pointwise(component: Component, seed: Seed, executables: Executables) -> dict[str, np.ndarray]:
     """The log-likelihood of each element of the observed sites, for draws of a path."""
-    slp = component.slp
+    if (slp := component.slp) is None:
+        raise PathmixError("A loaded posterior cannot be stacked: do so before it is saved.")
     names, slots = [name for name, _ in slp.pointwise], [slot for _, slot in slp.pointwise]
     order = range(len(slp.sites))
     graph = canonical(slp.graph.outputs(slots), [None for _ in order], order=order).graph

@@ -1,11 +1,13 @@
 """The program along one path: its sites, and its density as one traced graph."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pathmix.program.graph import Graph
+from pathmix.program.outline import Outline, SiteOutline
 from pathmix.program.path import Path
 from pathmix.program.source import Source
 
@@ -120,3 +122,13 @@ class StraightLineProgram:
     def free(self) -> tuple[Site, ...]:
         """The latent sites that are not pinned, in order."""
         return tuple(site for site in self.sites if site.pinned is None)
+
+    @cached_property
+    def outline(self) -> Outline:
+        """Its names."""
+        return Outline(
+            recorded=self.recorded,
+            sites=tuple(SiteOutline(s.name, s.shape, np.dtype(s.dtype).name) for s in self.sites),
+            observed=self.observed,
+            deterministics=tuple(name for name, _ in self.deterministics),
+        )

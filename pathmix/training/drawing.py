@@ -1,20 +1,19 @@
-"""Draws of a trained guide, and its density, in the coordinates of the program."""
+"""Draws of a trained guide, in the coordinates of the program."""
 
 import math
 from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from pathmix.engine.executables import Executables
 from pathmix.engine.noise import noise_size, normals
 from pathmix.guides.base import Guide, Params
 from pathmix.program.seeds import Seed
-from pathmix.program.values import SiteRows, SiteValues
+from pathmix.program.values import SiteRows
 from pathmix.target.target import Outcome, Target
-from pathmix.training.compiled import make_draw, make_log_prob
+from pathmix.training.compiled import make_draw
 
 
 def draw(
@@ -45,12 +44,3 @@ def draw(
     ]
     rows: Any = jax.tree.map(lambda *columns: np.concatenate(columns)[:count], *parts)
     return target.named(rows), rows.inside
-
-
-def log_prob(
-    executables: Executables, target: Target, guide: Guide, params: Params, values: SiteValues
-) -> float:
-    """log q~ of one draw, in the coordinates of the program."""
-    row = tuple(jnp.asarray(values[site.name], site.dtype) for site in target.sites)
-    key, make = ("log_prob", target.structure, guide), partial(make_log_prob, target, guide)
-    return float(executables.call(key, make, params, row, target.arguments))

@@ -156,7 +156,8 @@ class PathChains:
             call = partial(self.executables.call, key, make)
             values = self.target.named(in_batches(lambda rows: call(rows, given), [states], _ROWS))
         weights = np.full(len(states), 1 / max(1, len(states)))
-        return WeightedDraws(self.target.slp, values, weights, self.log_prob, self.target.inert)
+        slp = self.target.slp
+        return WeightedDraws(slp.outline, values, weights, self.log_prob, self.target.inert, slp)
 
     def log_prob(self, values: SiteValues) -> float:
         """log gamma_k - log Z_k of one draw, in the coordinates of the program."""

@@ -1,0 +1,1 @@
+"""Files of plain parts: what is kept beyond a process."""

@@ -1,0 +1,205 @@
+"""What a file has of a posterior."""
+
+import sys
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pathmix.discovery.report import DiscoveryReport
+from pathmix.engine.code import Code
+from pathmix.engine.timings import Timings
+from pathmix.errors import ChangedError, FileError
+from pathmix.files.archive import Reader, Writer
+from pathmix.files.codec import Codec
+from pathmix.guides import Flow, FullRank, LowRank, MeanField
+from pathmix.guides.fullrank import FullRankParams
+from pathmix.guides.lowrank import LowRankParams
+from pathmix.guides.meanfield import MeanFieldParams
+from pathmix.posterior.components import Compiled, Component, ParticleDraws, TruncatedGuide, WeightedDraws
+from pathmix.posterior.evidence import Particles
+from pathmix.posterior.fitted import FittedGuide, FittedPath
+from pathmix.posterior.stacking import Stacked
+from pathmix.posterior.status import Status
+from pathmix.program.fingerprints import of_arguments, of_model
+from pathmix.program.outline import Outline, SiteOutline
+from pathmix.program.path import Decision, Path
+from pathmix.program.program import Program
+from pathmix.regions.intervals import Interval
+from pathmix.regions.region import Region
+from pathmix.target.layout import Layout, SiteSlice
+from pathmix.version import __version__
+
+_LEAST_WEIGHT = 1e-14  # with less, a path is never drawn
+
+
+class Fingerprints(NamedTuple):
+    """What tells whether a model and its arguments are those of a posterior."""
+
+    model: str | None  # None where there was no source to look at
+    arguments: str
+
+
+class _Code(NamedTuple):
+    written: bytes
+    example: tuple[Any, ...]
+
+
+class _Compiled(NamedTuple):
+    """A `Compiled`, for a file."""
+
+    outline: Outline
+    free: tuple[str, ...]
+    inert: dict[str, np.ndarray]
+    outcomes: _Code
+    density: _Code
+    recompute: _Code | None
+    fixed: tuple[Any, ...]
+    rows: int
+
+
+class _Guide(NamedTuple):
+    compiled: _Compiled
+    width: int
+    label: str
+    acceptance: float
+    tries: int
+
+
+class _Particles(NamedTuple):
+    compiled: _Compiled
+    particles: Particles
+    log_evidence: float
+
+
+class _Draws(NamedTuple):
+    """Of a path that is never drawn from, none."""
+
+    outline: Outline
+    values: dict[str, np.ndarray]
+    weights: np.ndarray
+    inert: dict[str, np.ndarray]
+
+
+_CODEC = Codec(
+    [
+        Path, Decision, Region, Interval, Layout, SiteSlice, Outline, SiteOutline, Status, Timings,
+        DiscoveryReport, Stacked, Particles, FittedPath, FittedGuide, MeanField, FullRank, LowRank, Flow,
+        MeanFieldParams, FullRankParams, LowRankParams, Fingerprints, _Code, _Compiled, _Guide,
+        _Particles, _Draws,
+    ]
+)  # fmt: skip
+
+
+def written(fields: dict[str, Any], components: tuple[Component, ...], program: Fingerprints | None) -> bytes:
+    """A posterior as a file has it."""
+    writer = Writer()
+    weights = [path.weight for path in fields["paths"]]
+    content = {
+        "fields": {name: _CODEC.encode(value, writer) for name, value in fields.items()},
+        "components": [
+            _CODEC.encode(_plain(component, drawn=weight > _LEAST_WEIGHT), writer)
+            for component, weight in zip(components, weights, strict=True)
+        ],
+        "program": _CODEC.encode(program, writer),
+        "versions": {"pathmix": __version__, "jax": version("jax"), "python": sys.version.split()[0]},
+    }
+    return writer.as_bytes(content)
+
+
+class Contents(NamedTuple):
+    """A posterior as a file has it, read."""
+
+    fields: dict[str, Any]
+    components: tuple[Component, ...]
+    program: Fingerprints
+
+
+def contents(content: bytes, name: str) -> Contents:
+    """Of a file of this name."""
+    reader = Reader(content, name)
+    try:
+        given = reader.content
+        fields = {key: _CODEC.decode(value, reader) for key, value in given["fields"].items()}
+        components = [_component(_CODEC.decode(value, reader)) for value in given["components"]]
+        program = _CODEC.decode(given["program"], reader)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileError(f"{name} was written by another version of pathmix, and cannot be read.") from error
+    return Contents(fields, tuple(components), program)
+
+
+def fingerprints(program: Program) -> Fingerprints:
+    """Of a model and its arguments."""
+    return Fingerprints(of_model(program.model), of_arguments((program.args, program.kwargs)))
+
+
+def check_same(before: Fingerprints, program: Program, name: str) -> None:
+    """Complain of a model or of arguments that are not what they were."""
+    now = fingerprints(program)
+    if None not in (before.model, now.model) and before.model != now.model:
+        raise ChangedError(f"The source of the model is not what it was when {name} was written.")
+    if before.arguments != now.arguments:
+        raise ChangedError(
+            f"The arguments of the model are not those that {name} was written with. Load it with the same "
+            "ones; posterior.predict(...) and posterior.log_likelihood(...) take others."
+        )
+
+
+def _plain(component: Component, *, drawn: bool) -> Any:
+    match component:
+        case TruncatedGuide() if drawn:
+            return _Guide(
+                _written(component.compiled),
+                component.width,
+                component.label,
+                component.acceptance,
+                component.tries,
+            )
+        case ParticleDraws() if drawn:
+            return _Particles(_written(component.compiled), component.particles, component.log_evidence)
+        case WeightedDraws() if drawn:
+            return _Draws(component.outline, component.values, component.weights, component.inert)
+    return _Draws(component.outline, {}, np.zeros(0), {})
+
+
+def _written(compiled: Compiled) -> _Compiled:
+    def code(function: Code) -> _Code:
+        return _Code(function.as_bytes(compiled.fixed), function.example)
+
+    return _Compiled(
+        compiled.outline,
+        compiled.free,
+        compiled.inert,
+        code(compiled.outcomes),
+        code(compiled.density),
+        None if compiled.recompute is None else code(compiled.recompute),
+        compiled.fixed,
+        compiled.rows,
+    )
+
+
+def _component(plain: Any) -> Component:
+    match plain:
+        case _Guide():
+            return TruncatedGuide(_read(plain.compiled), *plain[1:])
+        case _Particles():
+            return ParticleDraws(_read(plain.compiled), *plain[1:])
+        case _Draws():
+            return WeightedDraws(plain.outline, plain.values, plain.weights, inert=plain.inert)
+    raise FileError("The file has a path without anything to draw from.")
+
+
+def _read(plain: _Compiled) -> Compiled:
+    def code(function: _Code) -> Code:
+        return Code.read(function.written, function.example)
+
+    return Compiled(
+        plain.outline,
+        plain.free,
+        plain.inert,
+        code(plain.outcomes),
+        code(plain.density),
+        None if plain.recompute is None else code(plain.recompute),
+        plain.fixed,
+        plain.rows,
+    )
