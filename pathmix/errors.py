@@ -88,6 +88,10 @@ class FileError(PathmixError):
     """A file cannot be written, or read, or is not what it should be."""
 
 
+class UnwritableError(FileError):
+    """A posterior computes with something that no file can hold."""
+
+
 class MissingModelError(PathmixError):
     """A posterior that was loaded without its model is asked for what only the model can tell."""
 

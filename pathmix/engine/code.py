@@ -9,7 +9,7 @@ import jax
 from jax import export
 
 from pathmix.engine.executables import Executables
-from pathmix.errors import PathmixError
+from pathmix.errors import PathmixError, UnwritableError
 
 Arrays = tuple[Any, ...]
 
@@ -40,13 +40,21 @@ class Code:
         return Code(hashlib.sha256(written).hexdigest(), build, example, written)
 
     def as_bytes(self, fixed: Arrays) -> bytes:
-        """What a file has of it; `fixed` are arrays of the shapes that every call has."""
+        """What a file has of it; `fixed` are arrays of the shapes that every call has.
+
+        An error where it calls back to Python, as operations of PyTorch do that JAX lacks.
+        """
         if self.written is not None:
             return self.written
         function, count = self.build(), len(self.example)
         flat = jax.jit(lambda *given: function(given[:count], given[count:]))
         shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in (*self.example, *fixed)]
-        return bytes(export.export(flat)(*shapes).serialize())
+        try:
+            return bytes(export.export(flat)(*shapes).serialize())
+        except (NotImplementedError, ValueError) as error:
+            raise UnwritableError(
+                f"Code that calls back to Python cannot be written to a file: {error}"
+            ) from error
 
     def __call__(self, executables: Executables, changing: Arrays, fixed: Arrays) -> list[Any]:
         return jax.tree.leaves(executables.call(self.key, self.build, changing, fixed))

@@ -27,6 +27,13 @@ class FlowParams(NamedTuple):
     affine: FullRankParams
 
 
+class FlowLeaves(NamedTuple):
+    """The parameters, as a file has them."""
+
+    bending: tuple[jax.Array, ...]
+    affine: FullRankParams
+
+
 @dataclass(frozen=True)
 class Flow:
     """Couplings with rational quadratic splines (Durkan et al. 2019) before a full-rank affine map.
@@ -82,6 +89,16 @@ class Flow:
         found = kept_by_rounding(density, u, affine.loc)
         noise = bijection.inverse(FullRank().standard(affine, u))
         return same(found, density(FullRank().sample(affine, bijection.transform(noise))))
+
+    def leaves(self, params: FlowParams) -> "FlowLeaves":
+        """The parameters without their tree, which no file can hold."""
+        return FlowLeaves(tuple(jax.tree.leaves(params.bending)), params.affine)
+
+    def with_leaves(self, leaves: "FlowLeaves") -> FlowParams:
+        """The parameters again."""
+        loc = leaves.affine.loc
+        first, _ = _parts(self, loc.shape[-1], loc.dtype.name)
+        return FlowParams(jax.tree.unflatten(jax.tree.structure(first), leaves.bending), leaves.affine)
 
     def _bijection(self, params: FlowParams) -> Any:
         import equinox

@@ -22,6 +22,11 @@ from pathmix.target.inert import Inert
 BLOCK = 256  # draws that are made at once, at most: one executable for any number of draws
 
 
+def unknown_density(_: SiteValues) -> float:
+    """Of draws whose density was not written down with them."""
+    raise PathmixError("The density of these draws could not be saved: ask the posterior that was.")
+
+
 class Component(Protocol):
     """One path's share of a posterior. Draws and densities are those of the path alone, normalised."""
 
@@ -64,7 +69,7 @@ class Compiled:
     free: tuple[str, ...]  # in the order of outcomes
     inert: Inert
     outcomes: Code
-    density: Code
+    density: Code | None  # None if it could not be written to the file that this comes from
     recompute: Code | None  # where something is inert, and there are deterministic sites
     fixed: Arrays  # data and parameters, as all three take them
     rows: int  # of a block
@@ -85,6 +90,8 @@ class Compiled:
         return found | dict(zip(self.outline.deterministics, columns[len(self.free) :], strict=True)), inside
 
     def log_density(self, values: SiteValues) -> float:
+        if self.density is None:
+            return unknown_density(values)
         dtypes = {site.name: site.dtype for site in self.outline.sites}
         row = tuple(jnp.asarray(values[name], dtypes[name]) for name in self.free)
         (found,) = self.density(self.executables, row, self.fixed)
@@ -176,11 +183,6 @@ class ParticleDraws(_OfOnePath):
     def log_prob(self, values: SiteValues) -> float:
         """In the coordinates of the program."""
         return self.compiled.log_density(values) - self.log_evidence
-
-
-def unknown_density(_: SiteValues) -> float:
-    """Of draws whose density was not written down with them."""
-    raise PathmixError("The density of these draws was not saved; only the method that made them knows it.")
 
 
 @dataclass(frozen=True, eq=False)

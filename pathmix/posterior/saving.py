@@ -1,6 +1,9 @@
 """What a file has of a posterior."""
 
 import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -9,10 +12,11 @@ import numpy as np
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.code import Code
 from pathmix.engine.timings import Timings
-from pathmix.errors import ChangedError, FileError
+from pathmix.errors import ChangedError, FileError, UnwritableError
 from pathmix.files.archive import Reader, Writer
 from pathmix.files.codec import Codec
 from pathmix.guides import Flow, FullRank, LowRank, MeanField
+from pathmix.guides.flow import FlowLeaves
 from pathmix.guides.fullrank import FullRankParams
 from pathmix.guides.lowrank import LowRankParams
 from pathmix.guides.meanfield import MeanFieldParams
@@ -52,7 +56,7 @@ class _Compiled(NamedTuple):
     free: tuple[str, ...]
     inert: dict[str, np.ndarray]
     outcomes: _Code
-    density: _Code
+    density: _Code | None
     recompute: _Code | None
     fixed: tuple[Any, ...]
     rows: int
@@ -85,7 +89,7 @@ _CODEC = Codec(
     [
         Path, Decision, Region, Interval, Layout, SiteSlice, Outline, SiteOutline, Status, Timings,
         DiscoveryReport, Stacked, Particles, FittedPath, FittedGuide, MeanField, FullRank, LowRank, Flow,
-        MeanFieldParams, FullRankParams, LowRankParams, Fingerprints, _Code, _Compiled, _Guide,
+        MeanFieldParams, FullRankParams, LowRankParams, FlowLeaves, Fingerprints, _Code, _Compiled, _Guide,
         _Particles, _Draws,
     ]
 )  # fmt: skip
@@ -95,8 +99,9 @@ def written(fields: dict[str, Any], components: tuple[Component, ...], program: 
     """A posterior as a file has it."""
     writer = Writer()
     weights = [path.weight for path in fields["paths"]]
+    paths = [_with_params(path, lambda flow, params: flow.leaves(params)) for path in fields["paths"]]
     content = {
-        "fields": {name: _CODEC.encode(value, writer) for name, value in fields.items()},
+        "fields": {name: _CODEC.encode(value, writer) for name, value in {**fields, "paths": paths}.items()},
         "components": [
             _CODEC.encode(_plain(component, drawn=weight > _LEAST_WEIGHT), writer)
             for component, weight in zip(components, weights, strict=True)
@@ -121,6 +126,9 @@ def contents(content: bytes, name: str) -> Contents:
     try:
         given = reader.content
         fields = {key: _CODEC.decode(value, reader) for key, value in given["fields"].items()}
+        fields["paths"] = tuple(
+            _with_params(path, lambda flow, params: flow.with_leaves(params)) for path in fields["paths"]
+        )
         components = [_component(_CODEC.decode(value, reader)) for value in given["components"]]
         program = _CODEC.decode(given["program"], reader)
     except (KeyError, TypeError, ValueError) as error:
@@ -145,6 +153,14 @@ def check_same(before: Fingerprints, program: Program, name: str) -> None:
         )
 
 
+def _with_params(path: FittedPath, change: Callable[[Flow, Any], Any]) -> FittedPath:
+    """With the parameters of a trained flow changed."""
+    guide = path.guide
+    if guide is None or guide.params is None or not isinstance(guide.family, Flow):
+        return path
+    return replace(path, guide=replace(guide, params=change(guide.family, guide.params)))
+
+
 def _plain(component: Component, *, drawn: bool) -> Any:
     match component:
         case TruncatedGuide() if drawn:
@@ -163,16 +179,20 @@ def _plain(component: Component, *, drawn: bool) -> Any:
 
 
 def _written(compiled: Compiled) -> _Compiled:
-    def code(function: Code) -> _Code:
-        return _Code(function.as_bytes(compiled.fixed), function.example)
+    def code(function: Code | None) -> _Code | None:
+        return None if function is None else _Code(function.as_bytes(compiled.fixed), function.example)
+
+    def if_possible(function: Code | None) -> _Code | None:
+        with suppress(UnwritableError):
+            return code(function)
 
     return _Compiled(
         compiled.outline,
         compiled.free,
         compiled.inert,
-        code(compiled.outcomes),
-        code(compiled.density),
-        None if compiled.recompute is None else code(compiled.recompute),
+        _Code(compiled.outcomes.as_bytes(compiled.fixed), compiled.outcomes.example),
+        if_possible(compiled.density),
+        code(compiled.recompute),
         compiled.fixed,
         compiled.rows,
     )
@@ -190,16 +210,16 @@ def _component(plain: Any) -> Component:
 
 
 def _read(plain: _Compiled) -> Compiled:
-    def code(function: _Code) -> Code:
-        return Code.read(function.written, function.example)
+    def code(function: _Code | None) -> Code | None:
+        return None if function is None else Code.read(function.written, function.example)
 
     return Compiled(
         plain.outline,
         plain.free,
         plain.inert,
-        code(plain.outcomes),
+        Code.read(*plain.outcomes),
         code(plain.density),
-        None if plain.recompute is None else code(plain.recompute),
+        code(plain.recompute),
         plain.fixed,
         plain.rows,
     )
