@@ -1,6 +1,6 @@
 """Bayesian inference on programs whose structure is random."""
 
-from pathmix.allocation import Allocation, SuccessiveHalving, Uniform
+from pathmix.allocation import Allocation, OnlineSuccessiveHalving, SuccessiveHalving, Uniform
 from pathmix.discovery import Discovery, Enumeration, Guided, PriorDiscovery
 from pathmix.errors import PathmixError, PathmixWarning, ProgramError
 from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField
@@ -30,6 +30,7 @@ __all__ = [
     "Guided",
     "LowRank",
     "MeanField",
+    "OnlineSuccessiveHalving",
     "PathmixError",
     "PathmixWarning",
     "Posterior",

@@ -64,7 +64,7 @@ class Discovery(Protocol):
 
 
 class Expedition(Protocol):
-    """A discovery that goes on, led by what the paths found so far are worth."""
+    """A discovery that can go on."""
 
     def snapshot(self) -> Discovered:
         """All paths so far."""
@@ -72,27 +72,36 @@ class Expedition(Protocol):
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is anything left to look for."""
+        """Whether it wants to be led, and there is anything left to look for."""
         ...
 
     def further(self, worth: Mapping[Path, float]) -> bool:
         """Look for more, given the log-evidences of paths; whether there are new ones."""
         ...
 
+    def again(self, worth: Mapping[Path, float]) -> None:
+        """Look for more after paths were trained, for as long as before."""
+        ...
+
     def result(self) -> Discovered:
-        """All paths in the end."""
+        """All paths, with warnings and errors where something went wrong."""
         ...
 
 
 @runtime_checkable
-class GuidedDiscovery(Discovery, Protocol):
+class OpenDiscovery(Discovery, Protocol):
+    """A way to find paths that need not end."""
+
+    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> Expedition:
+        """The part of the way that needs no guidance."""
+        ...
+
+
+@runtime_checkable
+class GuidedDiscovery(OpenDiscovery, Protocol):
     """A way to find paths that can be led."""
 
     @property
     def iterations(self) -> int:
         """For each new path, before the next round."""
-        ...
-
-    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> Expedition:
-        """The part of the way that needs no guidance."""
         ...

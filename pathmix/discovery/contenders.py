@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from pathmix.discovery.base import Discovered, Discovery, GuidedDiscovery, refuse_impossible
+from pathmix.discovery.base import Discovered, Discovery, Expedition, OpenDiscovery, refuse_impossible
 from pathmix.program.path import Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
@@ -57,30 +57,57 @@ class Contender(Generic[Work]):
 Rate = Callable[[Sequence[Contender[Work]]], Mapping[Path, float]]
 
 
-def discovered(
-    discovery: Discovery,
-    program: Program,
-    seed: Seed,
-    begin: Begin[Work],
-    rate: Rate[Work] | None = None,
-) -> tuple[Discovered, list[Contender[Work]]]:
+class Exploration(Generic[Work]):
     """The paths that a discovery finds. Work on one begins as soon as it is announced.
 
-    One that can be led is told what its paths are worth, if `rate` can tell.
+    A discovery that can be led is told what its paths are worth, if `rate` can tell.
     """
-    announced: dict[Path, Contender[Work]] = {}
 
-    def announce(slp: StraightLineProgram, draws: SiteRows) -> Hashable:
-        contender = announced[slp.path] = Contender(*begin(slp, draws, len(announced)), draws)
+    def __init__(
+        self,
+        discovery: Discovery,
+        program: Program,
+        seed: Seed,
+        begin: Begin[Work],
+        rate: Rate[Work] | None = None,
+    ) -> None:
+        self._begin = begin
+        self._announced: dict[Path, Contender[Work]] = {}
+        self._expedition: Expedition | None = None
+        if not isinstance(discovery, OpenDiscovery):
+            self._found = discovery.discover(program, seed, self._announce)
+            return
+        expedition = self._expedition = discovery.begin(program, seed, self._announce)
+        while (
+            rate is not None
+            and expedition.goes_on
+            and expedition.further(rate(self._listed(expedition.snapshot())))
+        ):
+            pass
+        self._found = expedition.result()
+
+    def again(self, worth: Mapping[Path, float]) -> None:
+        """Look for more, if the discovery can."""
+        if self._expedition is not None:
+            self._expedition.again(worth)
+            self._found = self._expedition.snapshot()
+
+    def result(self) -> tuple[Discovered, list[Contender[Work]]]:
+        """What was found so far, in the order of finding."""
+        return self._found, self._listed(self._found)
+
+    def _announce(self, slp: StraightLineProgram, draws: SiteRows) -> Hashable:
+        contender = Contender(*self._begin(slp, draws, len(self._announced)), draws)
+        self._announced[slp.path] = contender
         return contender.target.structure
 
-    def listed(found: Discovered) -> list[Contender[Work]]:
+    def _listed(self, found: Discovered) -> list[Contender[Work]]:
         refuse_impossible([path.slp for path in found.paths])
         contenders = []
         for path in found.paths:
-            if path.slp.path not in announced:
-                announce(path.slp, path.draws)
-            contender = announced[path.slp.path]
+            if path.slp.path not in self._announced:
+                self._announce(path.slp, path.draws)
+            contender = self._announced[path.slp.path]
             contender.draws, contender.followers = path.draws, path.followers
             contender.prior_mass = path.prior_mass
             contenders.append(contender)
@@ -88,12 +115,3 @@ def discovered(
         for contender, text in zip(contenders, texts, strict=True):
             contender.label = text
         return contenders
-
-    if rate is None or not isinstance(discovery, GuidedDiscovery):
-        found = discovery.discover(program, seed, announce)
-        return found, listed(found)
-    expedition = discovery.begin(program, seed, announce)
-    while expedition.goes_on and expedition.further(rate(listed(expedition.snapshot()))):
-        pass
-    found = expedition.result()
-    return found, listed(found)

@@ -7,7 +7,7 @@ import numpy as np
 from pathmix.checks import check_positive_number
 from pathmix.discovery.base import Discovered, OnPath
 from pathmix.discovery.runs import PriorRuns
-from pathmix.discovery.search import Search
+from pathmix.discovery.search import Search, SearchExpedition
 from pathmix.discovery.tree import Node, Tree
 from pathmix.errors import OptionError
 from pathmix.program.program import Program
@@ -39,11 +39,14 @@ class Enumeration(PriorRuns):
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Run the program forward, then along what was not seen."""
+        return self.begin(program, seed, on_path).result()
+
+    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> SearchExpedition:
+        """The same, if more runs may be wanted later."""
         search = Search(program, self.max_paths, on_path, seed)
         search.from_prior(self.samples)
         enumerate_values(search, self.cover, self.max_paths)
-        search.tell()
-        return search.discovered()
+        return SearchExpedition(search, self.samples)
 
 
 def check_cover(owner: str, cover: float) -> None:

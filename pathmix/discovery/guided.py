@@ -12,7 +12,7 @@ from pathmix.discovery.base import Discovered, OnPath
 from pathmix.discovery.enumeration import check_cover, enumerate_values
 from pathmix.discovery.neighbours import Grammar, Proposal, neighbours
 from pathmix.discovery.runs import PriorRuns
-from pathmix.discovery.search import Search
+from pathmix.discovery.search import Search, SearchExpedition
 from pathmix.program.path import Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
@@ -48,7 +48,7 @@ class Guided(PriorRuns):
     samples: int = 1_000
     max_paths: int = 2_000
     cover: float = field(default=0.999, kw_only=True)
-    listed: int = field(default=1_000, kw_only=True)
+    listed: int = field(default=2_000, kw_only=True)
     rounds: int = field(default=30, kw_only=True)
     round_paths: int = field(default=64, kw_only=True)
     iterations: int = field(default=200, kw_only=True)
@@ -73,26 +73,22 @@ class Guided(PriorRuns):
         return GuidedExpedition(self, search, seed)
 
 
-class GuidedExpedition:
+class GuidedExpedition(SearchExpedition):
     """Paths found so far, and the way on from them."""
 
     def __init__(self, options: Guided, search: Search, seed: Seed) -> None:
-        self.options, self.search, self.seed = options, search, seed
+        super().__init__(search, min(_FIRST_SAMPLES, options.samples))
+        self.options, self.seed = options, seed
         self.shares: list[float] = []  # of the weight, that the new paths of each round had
         self._latest: set[Path] = set()
         self._grammar, self._known = Grammar(), 0
         self._tried: set[tuple[tuple[str, object], ...]] = set()
 
     def snapshot(self) -> Discovered:
-        return self.search.discovered()
-
-    def result(self) -> Discovered:
-        """All of it, with a word on what went wrong."""
-        self.search.tell()
         return self.search.discovered(tuple(self.shares))
 
     @property
-    def goes_on(self) -> bool:
+    def goes_on(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether there is anything unseen, and a discrete site to change."""
         return any(path.pinned for path in self.search.slps) and self.search.unseen_bound > 0
 
@@ -105,12 +101,21 @@ class GuidedExpedition:
             idle = len(self.shares) >= _IDLE and max(self.shares[-_IDLE:]) < _PAYS
             if idle or len(self.shares) >= self.options.rounds:
                 return False
+        self._look_from(worth, ranked)
+        return bool(self._latest)
+
+    def again(self, worth: Mapping[Path, float]) -> None:
+        """Some runs more, and one more round, if there is anything unseen."""
+        super().again(worth)
+        if self.goes_on:
+            self._look_from(worth, sorted(worth, key=lambda path: -worth[path]))
+
+    def _look_from(self, worth: Mapping[Path, float], ranked: list[Path]) -> None:
         before = set(self.search.slps)
         # Of twins, which are worth the same, one is enough.
         different = list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
         self._look_around(_parents(different))
         self._latest = set(self.search.slps) - before
-        return bool(self._latest)
 
     def _look_around(self, parents: list[Path]) -> None:
         """Some neighbours of each in turn, until there are enough new paths."""
@@ -118,7 +123,7 @@ class GuidedExpedition:
             self._grammar.learn(dict(slp.path.pinned))
         self._known = len(self.search.slps)
         most = min(self._known + self.options.round_paths, self.options.max_paths)
-        seed = self.seed.child(1 << 21, len(self.shares))
+        seed = self.seed.child(1 << 21, self._known)
         slps = [self.search.slps[parent] for parent in parents]
         streams = []
         for rank, slp in enumerate(slps):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pathmix.discovery.base import Discovered, OnPath
 from pathmix.discovery.runs import PriorRuns
-from pathmix.discovery.search import Search
+from pathmix.discovery.search import Search, SearchExpedition
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 
@@ -26,7 +26,10 @@ class PriorDiscovery(PriorRuns):
 
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         """Run the program forward and keep the paths that its runs take."""
+        return self.begin(program, seed, on_path).result()
+
+    def begin(self, program: Program, seed: Seed, on_path: OnPath) -> SearchExpedition:
+        """The same, if more runs may be wanted later."""
         search = Search(program, self.max_paths, on_path, seed)
         search.from_prior(self.samples)
-        search.tell()
-        return search.discovered()
+        return SearchExpedition(search, self.samples)

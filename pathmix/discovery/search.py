@@ -1,7 +1,7 @@
 """The paths that runs of a program have taken so far, from the prior or with discrete sites put in."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -206,6 +206,30 @@ class Search:
             branches = None if slp is None or cell is None else branches_of(slp, cell)
             sightings.append(Sighting(cell, self.counts[path], self.first[path], branches, self.others[path]))
         return prior_mass(sightings, self.samples, is_whole=not self.failures.count)
+
+
+class SearchExpedition:
+    """A search that goes on with further runs from the prior, and is not led."""
+
+    goes_on = False
+
+    def __init__(self, search: Search, samples: int) -> None:
+        self.search, self.samples = search, samples
+
+    def snapshot(self) -> Discovered:
+        return self.search.discovered()
+
+    def further(self, worth: Mapping[Path, float]) -> bool:
+        return False
+
+    def again(self, worth: Mapping[Path, float]) -> None:
+        """So many runs more."""
+        self.search.from_prior(self.search.samples + self.samples)
+
+    def result(self) -> Discovered:
+        """All of it, with a word on what went wrong."""
+        self.search.tell()
+        return self.snapshot()
 
 
 class _Rows:

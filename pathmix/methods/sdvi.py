@@ -9,10 +9,10 @@ from typing import Any, Literal, cast
 import jax
 import optax
 
-from pathmix.allocation import Allocation, SuccessiveHalving
+from pathmix.allocation import Allocation, OnlineAllocation, SuccessiveHalving
 from pathmix.discovery import Discovery, Guided
 from pathmix.discovery.base import GuidedDiscovery
-from pathmix.discovery.contenders import Contender, discovered
+from pathmix.discovery.contenders import Contender, Exploration
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
 from pathmix.engine.precision import Engine, Precision, engine_scope
@@ -25,6 +25,7 @@ from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.combine import Outcome, combine, judge
+from pathmix.methods.online import train_online
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
 from pathmix.methods.scouting import Scouting, problems
 from pathmix.posterior.components import Component
@@ -177,20 +178,24 @@ class SDVI:
                 workshop, progress, iterations, self.allocation.budget, efforts, several=self.starts != 1
             )
             with watch.stage("discovery"):
-                found, contenders = discovered(self.discovery, program, root.child(0), begin, scouting)
-            fitting = problems(contenders)
-            fits = [one.work for one in fitting]
+                exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
+            fitting = problems(exploration.result()[1])
 
-            progress.stage(f"initialisation: {len(fits)} problems of {len(structures)} structures")
+            progress.stage(f"initialisation: {len(fitting)} problems of {len(structures)} structures")
             with watch.stage("initialisation"):
                 scouting.set_aside(fitting)
                 left = [one for one in fitting if one.work.start is None and not one.work.was_set_aside]
                 scouting.initialise(left)
-            log_d_min = scouting.log_d_min
 
             schedule = Schedule(self.allocation, _as_starts(self.starts))
             with watch.stage("training"):
-                optimise(workshop, schedule, fitting, scouting.log_c, progress)
+                if isinstance(self.allocation, OnlineAllocation):
+                    train_online(self.allocation, exploration, scouting, workshop, schedule, progress)
+                else:
+                    optimise(workshop, schedule, fitting, scouting.log_c, progress)
+            found, contenders = exploration.result()
+            fitting = problems(contenders)
+            fits = [one.work for one in fitting]
             interrupted = executor.stopping.is_set()
             if interrupted and not any(fit.steps for fit in fits):
                 raise KeyboardInterrupt  # nothing to keep yet
@@ -217,7 +222,7 @@ class SDVI:
                 found,
                 judged,
                 notes,
-                log_d_min=log_d_min,
+                log_d_min=scouting.log_d_min,
                 engine=engine,
                 interrupted=interrupted,
                 timings=timings,

@@ -10,7 +10,7 @@ import jax
 
 from pathmix.checks import check_positive_int
 from pathmix.discovery import Discovery, PriorDiscovery
-from pathmix.discovery.contenders import Contender, discovered
+from pathmix.discovery.contenders import Contender, Exploration
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded
 from pathmix.engine.precision import Engine, Precision, engine_scope
@@ -101,7 +101,7 @@ class DCC:
                 target = make_target(slp, read_region(slp, draws), draws)
                 return target, PathChains(target, options, executables, root.child(1, number))
 
-            found, contenders = discovered(self.discovery, program, root.child(0), begin)
+            found, contenders = Exploration(self.discovery, program, root.child(0), begin).result()
             self._iterate(executor, contenders, progress)
             interrupted = executor.stopping.is_set()
             if interrupted and not any(one.work.evidence.draws for one in contenders):
