@@ -20,6 +20,7 @@ from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.status import Status
 from pathmix.posterior.weights import Weighting, path_weights
 from pathmix.program.program import Program
+from pathmix.program.seeds import Seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +116,7 @@ def combine(
     weighting: Weighting = "evidence",
     flaws: Sequence[str] = (),
     sought: bool = True,
+    seed: Seed | None = None,
 ) -> Posterior:
     """The posterior, with a method's own notes first."""
     report = DiscoveryReport.of(found, log_d_min=log_d_min)
@@ -131,4 +133,5 @@ def combine(
         weighting=weighting,
         _flaws=tuple(flaws),
         _sought=sought,
+        _seed=seed,
     )

@@ -27,6 +27,7 @@ from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.online import train_online
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
+from pathmix.methods.resuming import Earlier, resumable, with_budget
 from pathmix.methods.scouting import Scouting, problems
 from pathmix.posterior.components import Component
 from pathmix.posterior.evidence import Efforts
@@ -143,6 +144,22 @@ class SDVI:
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
         check_surroundings("SDVI.run", (seed, args, kwargs))
+        return self._run(Seed.of(seed), args, kwargs)
+
+    def resume(self, posterior: Posterior, *, budget: int | None = None) -> Posterior:
+        """Go on from a posterior, of this process or of a file, for `budget` more iterations.
+
+        Guides start from where they were, and discovery looks for more paths; what was spent so far is
+        counted. Paths are found once more, by the same seed, and optimisers start anew.
+        """
+        check_surroundings("SDVI.resume", ())
+        seed, program = resumable(posterior, self.model, self.precision)
+        allocation = with_budget(self.allocation, budget)
+        return self._run(seed, program.args, program.kwargs, Earlier(posterior, allocation))
+
+    def _run(
+        self, root: Seed, args: tuple[Any, ...], kwargs: dict[str, Any], earlier: Earlier | None = None
+    ) -> Posterior:
         engine = Engine(self.precision, self.cache)
         with (
             engine_scope(engine),
@@ -151,7 +168,6 @@ class SDVI:
             Threads(self.threads, self.precision) as executor,
             Stopwatch().running() as watch,
         ):
-            root = Seed.of(seed)
             workshop = Workshop(executor, executables)
             program = bind(self.model, args, kwargs, self.discovery.limits)
 
@@ -179,6 +195,8 @@ class SDVI:
             )
             with watch.stage("discovery"):
                 exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
+                if earlier is not None:
+                    exploration.again(earlier.worth)
             fitting = problems(exploration.result()[1])
 
             progress.stage(f"initialisation: {len(fitting)} problems of {len(structures)} structures")
@@ -186,11 +204,14 @@ class SDVI:
                 scouting.set_aside(fitting)
                 left = [one for one in fitting if one.work.start is None and not one.work.was_set_aside]
                 scouting.initialise(left)
+                if earlier is not None:
+                    earlier.take_over(exploration.result()[1])
 
-            schedule = Schedule(self.allocation, _as_starts(self.starts))
+            allocation = self.allocation if earlier is None else earlier.allocation
+            schedule = Schedule(allocation, _as_starts(self.starts))
             with watch.stage("training"):
-                if isinstance(self.allocation, OnlineAllocation):
-                    train_online(self.allocation, exploration, scouting, workshop, schedule, progress)
+                if isinstance(allocation, OnlineAllocation):
+                    train_online(allocation, exploration, scouting, workshop, schedule, progress)
                 else:
                     optimise(workshop, schedule, fitting, scouting.log_c, progress)
             found, contenders = exploration.result()
@@ -229,6 +250,7 @@ class SDVI:
                 weighting=weighting,
                 flaws=training_flaws(fits),
                 sought=thorough,
+                seed=root,
             )
             return posterior.reweight("stacking") if self.weights == "stacking" else posterior
 

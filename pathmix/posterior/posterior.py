@@ -36,7 +36,7 @@ from pathmix.program.wishes import Wishes
 
 SAVED = (
     "paths", "discovery", "notes", "interrupted", "timings", "weighting", "_flaws", "_sought", "_stacked",
-    "_fresh_plates",
+    "_fresh_plates", "_seed",
 )  # fmt: skip
 
 
@@ -58,6 +58,7 @@ class Posterior:
     _stacked: Stacked | None = None
     _fresh_plates: bool = False  # see `with_fresh_plates`
     _fingerprints: Fingerprints | None = None  # of the program, where a file tells them
+    _seed: Seed | None = None  # of a run that can be resumed
 
     @cached_property
     def elbo(self) -> float:

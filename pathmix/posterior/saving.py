@@ -29,6 +29,7 @@ from pathmix.program.fingerprints import of_arguments, of_model
 from pathmix.program.outline import Outline, SiteOutline
 from pathmix.program.path import Decision, Path
 from pathmix.program.program import Program
+from pathmix.program.seeds import Seed
 from pathmix.regions.intervals import Interval
 from pathmix.regions.region import Region
 from pathmix.target.layout import Layout, SiteSlice
@@ -90,7 +91,7 @@ _CODEC = Codec(
         Path, Decision, Region, Interval, Layout, SiteSlice, Outline, SiteOutline, Status, Timings,
         DiscoveryReport, Stacked, Particles, FittedPath, FittedGuide, MeanField, FullRank, LowRank, Flow,
         MeanFieldParams, FullRankParams, LowRankParams, FlowLeaves, Fingerprints, _Code, _Compiled, _Guide,
-        _Particles, _Draws,
+        _Particles, _Draws, Seed,
     ]
 )  # fmt: skip
 

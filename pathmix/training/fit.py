@@ -218,6 +218,14 @@ class PathFit:
         unit = np.sqrt(dim) * np.concatenate([np.eye(dim), -np.eye(dim)])
         return self.start_from(moments(vectors)[0] + np.tile(unit, (2, 1)))
 
+    def go_on_from(self, params: Params, history: np.ndarray, steps: int, evaluations: int) -> None:
+        """Take over what an earlier run has reached; its optimiser starts anew."""
+        params = jax.tree.map(np.asarray, params)
+        state = TrainingState(params, self._optimizer_state(params))
+        self.start = Start(state, steps=len(history), history=[history])
+        self.steps, self.evaluations = steps, self.evaluations + evaluations
+        self.blocks = steps  # whose noise is another one
+
     def start_from(self, vectors: np.ndarray) -> Start:
         """A guide matched to some vectors."""
         params = jax.tree.map(np.asarray, self.guide.init(vectors))
