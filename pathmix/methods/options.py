@@ -13,6 +13,7 @@ from pathmix.checks import check_choice, check_positive_int
 from pathmix.discovery import Discovery
 from pathmix.errors import OptionError
 from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField, StructuredGuide
+from pathmix.methods.checkpoint import check_checkpoint
 from pathmix.methods.members import check_members, missing_members
 from pathmix.program.program import Limits
 from pathmix.training.starts import Starts
@@ -57,6 +58,9 @@ def check_options(options: Any) -> None:
     check_positive_int("memory_limit", options.memory_limit)
     if not isinstance(options.cache, (bool, str, os.PathLike)):
         raise OptionError(f"cache must be True, False or a folder, not {options.cache!r}.")
+
+    if wrong := check_checkpoint(options.checkpoint, options.on_change):
+        raise OptionError(wrong)
 
 
 def check_method(options: Any) -> None:

@@ -1,7 +1,9 @@
 """Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
 
 import math
+import os
 from collections.abc import Callable, Hashable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, cast
@@ -24,6 +26,7 @@ from pathmix.evidence.weigh import weigh
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
+from pathmix.methods.checkpoint import OnChange, checkpointed
 from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.online import train_online
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
@@ -102,6 +105,10 @@ class SDVI:
         cache: whether what was compiled is kept for the next process: in the user's cache folder (or the one
             that the environment variable PATHMIX_CACHE names), in a folder of yours, or not at all.
         progress: show a progress bar in terminals and notebooks.
+        checkpoint: a folder. A run that was ended, by a power cut or otherwise, goes on from there if it is
+            started again with the same model, arguments, options and seed, and gives the same bits as one
+            that was not.
+        on_change: what to do with a folder of another run: "refuse" it with an error, or "restart".
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def model(y):
@@ -137,6 +144,8 @@ class SDVI:
     memory_limit: int = field(default=MEMORY_LIMIT, kw_only=True)
     cache: CacheOption = field(default=True, kw_only=True)
     progress: bool = field(default=True, kw_only=True)
+    checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
+    on_change: OnChange = field(default="refuse", kw_only=True)
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -167,9 +176,11 @@ class SDVI:
             self._executables.at_work() as executables,
             Threads(self.threads, self.precision) as executor,
             Stopwatch().running() as watch,
+            ExitStack() as stack,
         ):
-            workshop = Workshop(executor, executables)
             program = bind(self.model, args, kwargs, self.discovery.limits)
+            answer = stack.enter_context(checkpointed(self, program, root, executables.answer))
+            workshop = Workshop(executor, executables, answer)
 
             progress.stage("discovery")
             known: dict[Hashable, PathFit] = {}

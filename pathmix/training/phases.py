@@ -16,7 +16,7 @@ from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
 from pathmix.engine.members import cohorts, takes_turns
 from pathmix.engine.progress import ProgressBar
-from pathmix.engine.requests import Asking, conducted
+from pathmix.engine.requests import Answer, Asking, conducted
 from pathmix.engine.threads import Threads
 from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit, Turn
@@ -42,6 +42,7 @@ class Workshop:
 
     executor: Threads
     executables: Executables
+    answer: Answer  # by the executables, or from what was kept
     _seen: set[Hashable] = field(default_factory=set, init=False)
 
     def rehearse(self, fit: PathFit) -> None:
@@ -66,8 +67,9 @@ class Workshop:
         groups = cohorts(
             fittings, lambda one: (one.work.target.structure, one.work.guide), self.executor.count
         )
-        answer = self.executables.answer
-        return [conducted([guarded_asking(one.work, task(one)) for one in group], answer) for group in groups]
+        return [
+            conducted([guarded_asking(one.work, task(one)) for one in group], self.answer) for group in groups
+        ]
 
 
 def initialise(workshop: Workshop, contenders: Sequence[Fitting]) -> float:

@@ -1,0 +1,112 @@
+"""Checkpoints: a folder from which a run goes on, if nothing that it depends on has changed."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import optax
+
+from pathmix.engine.requests import Answer
+from pathmix.errors import ChangedError, FileError
+from pathmix.files.archive import write
+from pathmix.files.journal import Journal
+from pathmix.program.fingerprints import of_arguments, of_model
+from pathmix.program.program import Program
+from pathmix.program.seeds import Seed
+from pathmix.version import __version__
+
+OnChange = Literal["refuse", "restart"]
+# What changes no number.
+_FREE = ("model", "threads", "cache", "progress", "checkpoint", "on_change")
+
+
+@contextmanager
+def checkpointed(options: Any, program: Program, seed: Seed, answer: Answer) -> Iterator[Answer]:
+    """Answers that are kept in the folder of the options, if there is one."""
+    if options.checkpoint is None:
+        yield answer
+        return
+    folder = Path(options.checkpoint)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"The folder {folder} cannot be made: {error.strerror or error}.") from error
+    _check(folder, _about(options, program, seed), options.on_change)
+    try:
+        journal = Journal(folder / "journal", answer)
+    except FileError:
+        if options.on_change != "restart":
+            raise
+        (folder / "journal").unlink(missing_ok=True)
+        journal = Journal(folder / "journal", answer)
+    try:
+        yield journal.answer
+    finally:
+        journal.close()
+
+
+def _check(folder: Path, about: dict[str, str], on_change: OnChange) -> None:
+    """Refuse a folder of something else, or begin anew in it."""
+    file, journal = folder / "about.json", folder / "journal"
+    if file.exists():
+        try:
+            before = json.loads(file.read_text())
+        except (OSError, ValueError) as error:
+            if on_change != "restart":
+                raise FileError(f'{file} cannot be read. Start over with on_change="restart".') from error
+            before = {}
+        changed = [name for name in about if before.get(name) != about[name]]
+        if not changed:
+            return
+        if on_change != "restart":
+            raise ChangedError(
+                f"The checkpoint in {folder} is of another run: {' and '.join(changed)} changed. Give "
+                'another folder, or start over with on_change="restart".'
+            )
+    journal.unlink(missing_ok=True)
+    write(file, json.dumps(about).encode())
+
+
+def _about(options: Any, program: Program, seed: Seed) -> dict[str, str]:
+    """What a run depends on, in words that an error can use."""
+    found = {
+        "the model": str(of_model(program.model)),
+        "its arguments": of_arguments((program.args, program.kwargs)),
+        "the seed": str(seed),
+        "the version of pathmix": __version__,
+    }
+    for library in ("jax", "jaxlib", "numpyro", "optax", "blackjax"):
+        found[f"the version of {library}"] = version(library)
+    for one in fields(options):
+        if one.name not in _FREE:
+            found[f"the option {one.name}"] = _told(getattr(options, one.name))
+    return found
+
+
+def _told(option: Any) -> str:
+    """What tells options apart in every process. Of an optimiser, what it does."""
+    if isinstance(option, optax.GradientTransformation):
+        params = jnp.arange(3.0)
+        state, done = option.init(params), []
+        for step in range(3):
+            updates, state = option.update(params - step, state, params)
+            done.append(updates)
+        return hashlib.sha256(jnp.stack(done).tobytes()).hexdigest()
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(option))
+
+
+def check_checkpoint(checkpoint: Any, on_change: Any) -> str | None:
+    """What is wrong with the options, if anything."""
+    if checkpoint is not None and not isinstance(checkpoint, (str, os.PathLike)):
+        return f"checkpoint must be a folder, not {checkpoint!r}."
+    if on_change not in ("refuse", "restart"):
+        return f'on_change must be "refuse" or "restart", not {on_change!r}.'
+    return None
