@@ -1,5 +1,7 @@
 """Guided discovery: paths that the prior rarely visits are found by what their neighbours are worth."""
 
+import itertools
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
@@ -122,6 +124,37 @@ def test_correlated_predictors_that_prior_runs_hardly_reach():
     assert aside
     for used, path in aside:
         assert path.doubts or path.log_evidence == pytest.approx(logs[used], abs=0.5)
+
+
+def test_thirty_correlated_predictors():
+    """A billion models; the truth is a sum over the 768,212 that have at most six predictors."""
+    generator, count, rows = np.random.default_rng(7), 30, 60
+    groups = generator.normal(size=(rows, 6))[:, generator.integers(0, 6, size=count)]
+    x = 0.8 * groups + 0.6 * generator.normal(size=(rows, count))
+    y = x[:, [3, 11, 20]] @ np.array([1.0, -0.8, 0.6]) + 0.7 * generator.normal(size=rows)
+
+    def model(x, y):
+        used = [sample(f"used_{j}", dist.Bernoulli(0.1)) for j in range(count)]
+        mean = sum((sample(f"w_{j}", dist.Normal(0, 1)) * x[:, j] for j in range(count) if used[j]), 0.0)
+        sample("y", dist.Normal(mean * jnp.ones(len(y)), 0.7), obs=y)
+
+    products, with_data = x.T @ x / 0.49, x.T @ y / 0.49
+    logs = {(): count * np.log(0.9) + float(np.sum(-0.5 * y**2 / 0.49 - 0.5 * np.log(2 * np.pi * 0.49)))}
+    for size in range(1, 7):
+        models = np.array(list(itertools.combinations(range(count), size)))
+        inner = products[models[:, :, None], models[:, None, :]] + np.eye(size)
+        own = with_data[models]
+        gain = 0.5 * np.sum(own * np.linalg.solve(inner, own[..., None])[..., 0], axis=1)
+        found = logs[()] + gain - 0.5 * np.linalg.slogdet(inner)[1] + size * np.log(0.1 / 0.9)
+        logs.update(zip(map(tuple, models.tolist()), found.tolist(), strict=True))
+    weights = dict(zip(logs, exact.softmax(list(logs.values())), strict=True))
+    ranked = sorted(weights, key=lambda one: -weights[one])
+    credible = ranked[: int(np.searchsorted(np.cumsum([weights[one] for one in ranked]), 0.95)) + 1]
+    posterior = exact.fit(model, x, y)
+    known = {tuple(j for j in range(count) if path.pinned[f"used_{j}"]): path for path in posterior.paths}
+    assert set(credible) <= set(known)
+    assert sum(abs(known[one].weight - weights[one]) for one in credible) / 2 < 0.03
+    assert not posterior.verdict.ok  # much of the prior is unseen
 
 
 def test_the_same_seed_gives_the_same_paths():

@@ -12,6 +12,7 @@ import optax
 import pytest
 
 import pathmix
+from pathmix.engine.progress import ProgressBar
 from pathmix.errors import ChangedError, FileError, OptionError, PathmixWarning
 from tests.zoo import programs, pyro_programs
 
@@ -118,6 +119,26 @@ def test_a_full_disk_warns_and_goes_on(tmp_path, monkeypatch):
     assert told(posterior) == expected
     monkeypatch.undo()
     assert told(sdvi(tmp_path).run(0, 2.0)) == expected
+
+
+def test_ctrl_c_leaves_a_folder_to_go_on_from(tmp_path, monkeypatch):
+    plain = told(pathmix.SDVI(programs.two_branches, allocation=FEW, progress=False).run(0, 2.0))
+    advance, sent = ProgressBar.advance, []
+
+    def interrupted(self, *args):
+        if not sent:
+            sent.append(signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        advance(self, *args)
+
+    monkeypatch.setattr(ProgressBar, "advance", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        posterior = sdvi(tmp_path).run(0, 2.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert sent and posterior.interrupted and posterior.paths[0].steps > 0
+    assert told(sdvi(tmp_path).run(0, 2.0)) == plain
 
 
 def test_wrong_options(tmp_path):
