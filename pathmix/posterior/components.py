@@ -73,7 +73,7 @@ class Compiled:
     recompute: Code | None  # where something is inert, and there are deterministic sites
     fixed: Arrays  # data and parameters, as all three take them
     rows: int  # of a block
-    executables: Executables = field(default_factory=Executables)
+    executables: Executables
     slp: StraightLineProgram | None = None
 
     def outcome(self, block: Any) -> tuple[SiteRows, np.ndarray]:

@@ -1,7 +1,7 @@
 """What a file has of a posterior."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -11,6 +11,7 @@ import numpy as np
 
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.code import Code
+from pathmix.engine.executables import Executables
 from pathmix.engine.timings import Timings
 from pathmix.errors import ChangedError, FileError, UnwritableError
 from pathmix.files.archive import Reader, Writer
@@ -98,13 +99,13 @@ _CODEC = Codec(
 
 def written(fields: dict[str, Any], components: tuple[Component, ...], program: Fingerprints | None) -> bytes:
     """A posterior as a file has it."""
-    writer = Writer()
+    writer, codes = Writer(), dict[Hashable, bytes]()
     weights = [path.weight for path in fields["paths"]]
     paths = [_with_params(path, lambda flow, params: flow.leaves(params)) for path in fields["paths"]]
     content = {
         "fields": {name: _CODEC.encode(value, writer) for name, value in {**fields, "paths": paths}.items()},
         "components": [
-            _CODEC.encode(_plain(component, drawn=weight > _LEAST_WEIGHT), writer)
+            _CODEC.encode(_plain(component, codes, drawn=weight > _LEAST_WEIGHT), writer)
             for component, weight in zip(components, weights, strict=True)
         ],
         "program": _CODEC.encode(program, writer),
@@ -130,7 +131,8 @@ def contents(content: bytes, name: str) -> Contents:
         fields["paths"] = tuple(
             _with_params(path, lambda flow, params: flow.with_leaves(params)) for path in fields["paths"]
         )
-        components = [_component(_CODEC.decode(value, reader)) for value in given["components"]]
+        executables = Executables()
+        components = [_component(_CODEC.decode(value, reader), executables) for value in given["components"]]
         program = _CODEC.decode(given["program"], reader)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{name} was written by another version of pathmix, and cannot be read.") from error
@@ -162,55 +164,61 @@ def _with_params(path: FittedPath, change: Callable[[Flow, Any], Any]) -> Fitted
     return replace(path, guide=replace(guide, params=change(guide.family, guide.params)))
 
 
-def _plain(component: Component, *, drawn: bool) -> Any:
+def _plain(component: Component, codes: dict[Hashable, bytes], *, drawn: bool) -> Any:
     match component:
         case TruncatedGuide() if drawn:
             return _Guide(
-                _written(component.compiled),
+                _written(component.compiled, codes),
                 component.width,
                 component.label,
                 component.acceptance,
                 component.tries,
             )
         case ParticleDraws() if drawn:
-            return _Particles(_written(component.compiled), component.particles, component.log_evidence)
+            return _Particles(
+                _written(component.compiled, codes), component.particles, component.log_evidence
+            )
         case WeightedDraws() if drawn:
             return _Draws(component.outline, component.values, component.weights, component.inert)
     return _Draws(component.outline, {}, np.zeros(0), {})
 
 
-def _written(compiled: Compiled) -> _Compiled:
-    def code(function: Code | None) -> _Code | None:
-        return None if function is None else _Code(function.as_bytes(compiled.fixed), function.example)
+def _written(compiled: Compiled, codes: dict[Hashable, bytes]) -> _Compiled:
+    """With code that paths of one structure share, and that is traced once for them."""
 
-    def if_possible(function: Code | None) -> _Code | None:
+    def code(function: Code) -> _Code:
+        if function.key not in codes:
+            codes[function.key] = function.as_bytes(compiled.fixed)
+        return _Code(codes[function.key], function.example)
+
+    density = None
+    if compiled.density is not None:
         with suppress(UnwritableError):
-            return code(function)
-
+            density = code(compiled.density)
     return _Compiled(
         compiled.outline,
         compiled.free,
         compiled.inert,
-        _Code(compiled.outcomes.as_bytes(compiled.fixed), compiled.outcomes.example),
-        if_possible(compiled.density),
-        code(compiled.recompute),
+        code(compiled.outcomes),
+        density,
+        None if compiled.recompute is None else code(compiled.recompute),
         compiled.fixed,
         compiled.rows,
     )
 
 
-def _component(plain: Any) -> Component:
+def _component(plain: Any, executables: Executables) -> Component:
     match plain:
         case _Guide():
-            return TruncatedGuide(_read(plain.compiled), *plain[1:])
+            return TruncatedGuide(_read(plain.compiled, executables), *plain[1:])
         case _Particles():
-            return ParticleDraws(_read(plain.compiled), *plain[1:])
+            return ParticleDraws(_read(plain.compiled, executables), *plain[1:])
         case _Draws():
             return WeightedDraws(plain.outline, plain.values, plain.weights, inert=plain.inert)
     raise FileError("The file has a path without anything to draw from.")
 
 
-def _read(plain: _Compiled) -> Compiled:
+def _read(plain: _Compiled, executables: Executables) -> Compiled:
     def code(function: _Code | None) -> Code | None:
         return None if function is None else Code.read(function.written, function.example)
 
@@ -223,4 +231,5 @@ def _read(plain: _Compiled) -> Compiled:
         code(plain.recompute),
         plain.fixed,
         plain.rows,
+        executables,
     )

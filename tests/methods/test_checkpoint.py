@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import optax
@@ -187,3 +188,6 @@ def test_killed_at_any_moment(kills, tmp_path):
             assert found == expected
             folder = str(tmp_path / f"checkpoint {done}")
     assert (found or killed(folder, 600)) == expected
+    journal = Path(folder) / "journal"
+    size = journal.stat().st_size
+    assert killed(folder, 600) == expected and journal.stat().st_size == size  # nothing was computed
