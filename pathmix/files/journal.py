@@ -7,6 +7,7 @@ with its length and a checksum before it; a record that was torn off is dropped.
 
 import hashlib
 import io
+import json
 import os
 import struct
 import threading
@@ -25,6 +26,7 @@ from pathmix.errors import FileError
 from pathmix.warn import warn
 
 _HEAD = struct.Struct("<Q32s32s")  # bytes of the record, its checksum, and the digest of what was asked
+_TYPES = struct.Struct("<Q")  # bytes of the types and shapes
 _SYNC_SECONDS = 5.0
 
 
@@ -75,11 +77,8 @@ class Journal:
                 return None
             start, length = self._places[digest]
             self._file.seek(start)
-            content = io.BytesIO(self._file.read(length))
-        leaves = []
-        while content.tell() < length:
-            leaves.append(np.lib.format.read_array(content, allow_pickle=False))
-        return self._tree(request).unflatten(leaves)
+            record = self._file.read(length)
+        return self._tree(request).unflatten(_arrays(record))
 
     def _tree(self, request: Request) -> Any:
         """The structure of an answer; found by tracing, which compiles nothing."""
@@ -91,10 +90,7 @@ class Journal:
         return self._trees[key]
 
     def _write(self, digest: bytes, answer: Any) -> None:
-        content = io.BytesIO()
-        for leaf in jax.tree.leaves(answer):
-            np.lib.format.write_array(content, np.asarray(leaf), allow_pickle=False)
-        record = content.getvalue()
+        record = _record([np.asarray(leaf) for leaf in jax.tree.leaves(answer)])
         with self._lock:
             if self._file is None or digest in self._places:
                 return
@@ -151,6 +147,23 @@ class Journal:
         if known is None:
             known = self._digests[id(tree)] = (tree, _content(tree))  # kept, so that its number stays
         return known[1]
+
+
+def _record(arrays: Sequence[np.ndarray]) -> bytes:
+    """Types and shapes, then the numbers. (To read NumPy's own format is not safe in several threads.)"""
+    types = json.dumps([[array.dtype.str, array.shape] for array in arrays]).encode()
+    return b"".join([_TYPES.pack(len(types)), types, *(array.tobytes() for array in arrays)])
+
+
+def _arrays(record: bytes) -> list[np.ndarray]:
+    (length,) = _TYPES.unpack_from(record)
+    start, found = _TYPES.size + length, []
+    for dtype, shape in json.loads(record[_TYPES.size : start]):
+        array = np.zeros(shape, np.dtype(dtype))
+        array.reshape(-1)[:] = np.frombuffer(record, array.dtype, array.size, start)
+        start += array.nbytes
+        found.append(array)
+    return found
 
 
 def _content(tree: Any) -> bytes:
