@@ -29,7 +29,7 @@ class Code:
 
         def build() -> Callable[[Arrays, Arrays], Any]:
             function = export.deserialize(bytearray(written))
-            here = jax.default_backend()
+            here = export.default_export_platform()
             if here not in function.platforms:
                 raise PathmixError(
                     f"This posterior was saved on {' and '.join(function.platforms)}, and can be drawn from "

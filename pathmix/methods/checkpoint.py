@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
+import jax
 import jax.numpy as jnp
 import optax
 
@@ -81,6 +82,7 @@ def _about(options: Any, program: Program, seed: Seed) -> dict[str, str]:
         "the model": str(of_model(program.model)),
         "its arguments": of_arguments((program.args, program.kwargs)),
         "the seed": str(seed),
+        "the kind of device": jax.default_backend(),
         "the version of pathmix": __version__,
     }
     for library in ("jax", "jaxlib", "numpyro", "optax", "blackjax"):
