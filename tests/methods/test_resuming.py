@@ -31,12 +31,11 @@ def test_training_goes_on_where_it_was(model, tmp_path):
 
 
 def test_discovery_goes_on():
-    sdvi = pathmix.SDVI(
-        programs.pedestrian, discovery=pathmix.PriorDiscovery(20), allocation=FEW, progress=False
-    )
-    first = sdvi.run(0, 1.1)
+    few = pathmix.PriorDiscovery(5)
+    sdvi = pathmix.SDVI(programs.ten_branches, discovery=few, allocation=FEW, progress=False)
+    first = sdvi.run(0, 2.0)
     second = sdvi.resume(first)
-    assert second.discovery.samples == 40
+    assert second.discovery.samples == 10
     assert {path.path for path in second.paths} > {path.path for path in first.paths}
 
 
