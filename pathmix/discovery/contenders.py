@@ -75,7 +75,7 @@ class Exploration(Generic[Work]):
         self._announced: dict[Path, Contender[Work]] = {}
         self._expedition: Expedition | None = None
         if not isinstance(discovery, OpenDiscovery):
-            self._found = discovery.discover(program, seed, self._announce)
+            self._take(discovery.discover(program, seed, self._announce))
             return
         expedition = self._expedition = discovery.begin(program, seed, self._announce)
         while (
@@ -84,17 +84,17 @@ class Exploration(Generic[Work]):
             and expedition.further(rate(self._listed(expedition.snapshot())))
         ):
             pass
-        self._found = expedition.result()
+        self._take(expedition.result())
 
     def again(self, worth: Mapping[Path, float]) -> None:
         """Look for more, if the discovery can."""
         if self._expedition is not None:
             self._expedition.again(worth)
-            self._found = self._expedition.snapshot()
+            self._take(self._expedition.snapshot())
 
-    def result(self) -> tuple[Discovered, list[Contender[Work]]]:
-        """What was found so far, in the order of finding."""
-        return self._found, self._listed(self._found)
+    def _take(self, found: Discovered) -> None:
+        """What was found so far, and its paths in the order of finding."""
+        self.found, self.contenders = found, self._listed(found)
 
     def _announce(self, slp: StraightLineProgram, draws: SiteRows) -> Hashable:
         contender = Contender(*self._begin(slp, draws, len(self._announced)), draws)

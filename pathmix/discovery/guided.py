@@ -88,7 +88,7 @@ class GuidedExpedition(SearchExpedition):
         return self.search.discovered(tuple(self.shares))
 
     @property
-    def goes_on(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def goes_on(self) -> bool:
         """Whether there is anything unseen, and a discrete site to change."""
         return any(path.pinned for path in self.search.slps) and self.search.unseen_bound > 0
 

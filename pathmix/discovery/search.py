@@ -211,10 +211,12 @@ class Search:
 class SearchExpedition:
     """A search that goes on with further runs from the prior, and is not led."""
 
-    goes_on = False
-
     def __init__(self, search: Search, samples: int) -> None:
         self.search, self.samples = search, samples
+
+    @property
+    def goes_on(self) -> bool:
+        return False
 
     def snapshot(self) -> Discovered:
         return self.search.discovered()

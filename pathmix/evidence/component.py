@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from pathmix.engine.batching import over_rows
 from pathmix.engine.executables import Executables
 from pathmix.posterior.compiled import Function, compiled, rows_of
-from pathmix.posterior.components import ParticleDraws
+from pathmix.posterior.components import Compiled, ParticleDraws
 from pathmix.posterior.evidence import Particles
 from pathmix.target.target import Outcome, Target
 
@@ -18,16 +18,19 @@ def particle_draws(
     target: Target, particles: Particles, log_evidence: float, executables: Executables
 ) -> ParticleDraws:
     """Their density is that of the path itself, over its evidence."""
-    vectors = jax.ShapeDtypeStruct((rows_of(target), target.dim), particles.vectors.dtype)
-    parts = compiled(
-        target,
-        executables,
-        (),
-        vectors,
-        Function("particles", partial(_make_outcomes, target)),
-        Function("log_joint", partial(_make_log_joint, target)),
-    )
-    return ParticleDraws(parts, particles, log_evidence)
+
+    def make() -> Compiled:
+        return compiled(
+            target,
+            executables,
+            (),
+            jax.ShapeDtypeStruct((rows_of(target), target.dim), particles.vectors.dtype),
+            Function("particles", partial(_make_outcomes, target)),
+            Function("log_joint", partial(_make_log_joint, target)),
+        )
+
+    slp = target.slp
+    return ParticleDraws(slp.outline, target.inert, slp, make, particles, log_evidence)
 
 
 def _make_outcomes(target: Target) -> Any:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,12 +102,3 @@ def _told(option: Any) -> str:
             done.append(updates)
         return hashlib.sha256(jnp.stack(done).tobytes()).hexdigest()
     return re.sub(r" at 0x[0-9a-f]+", "", repr(option))
-
-
-def check_checkpoint(checkpoint: Any, on_change: Any) -> str | None:
-    """What is wrong with the options, if anything."""
-    if checkpoint is not None and not isinstance(checkpoint, (str, os.PathLike)):
-        return f"checkpoint must be a folder, not {checkpoint!r}."
-    if on_change not in ("refuse", "restart"):
-        return f'on_change must be "refuse" or "restart", not {on_change!r}.'
-    return None

@@ -24,7 +24,7 @@ def train_online(
     """Every path is a candidate again in every round; new ones have had no iterations, and are favoured."""
     begun, rounds = time.monotonic(), list[Round]()
     while not workshop.executor.stopping.is_set():
-        _, contenders = exploration.result()
+        contenders = exploration.contenders
         fitting = problems(contenders)
         for one in fitting:
             one.work.dropped = False

@@ -13,7 +13,6 @@ from pathmix.checks import check_choice, check_positive_int
 from pathmix.discovery import Discovery
 from pathmix.errors import OptionError
 from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField, StructuredGuide
-from pathmix.methods.checkpoint import check_checkpoint
 from pathmix.methods.members import check_members, missing_members
 from pathmix.program.program import Limits
 from pathmix.training.starts import Starts
@@ -59,8 +58,9 @@ def check_options(options: Any) -> None:
     if not isinstance(options.cache, (bool, str, os.PathLike)):
         raise OptionError(f"cache must be True, False or a folder, not {options.cache!r}.")
 
-    if wrong := check_checkpoint(options.checkpoint, options.on_change):
-        raise OptionError(wrong)
+    if options.checkpoint is not None and not isinstance(options.checkpoint, (str, os.PathLike)):
+        raise OptionError(f"checkpoint must be a folder, not {options.checkpoint!r}.")
+    check_choice("on_change", options.on_change, ("refuse", "restart"))
 
 
 def check_method(options: Any) -> None:

@@ -208,7 +208,7 @@ class SDVI:
                 exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
                 if earlier is not None:
                     exploration.again(earlier.worth)
-            fitting = problems(exploration.result()[1])
+            fitting = problems(exploration.contenders)
 
             progress.stage(f"initialisation: {len(fitting)} problems of {len(structures)} structures")
             with watch.stage("initialisation"):
@@ -216,7 +216,7 @@ class SDVI:
                 left = [one for one in fitting if one.work.start is None and not one.work.was_set_aside]
                 scouting.initialise(left)
                 if earlier is not None:
-                    earlier.take_over(exploration.result()[1])
+                    earlier.take_over(exploration.contenders)
 
             allocation = self.allocation if earlier is None else earlier.allocation
             schedule = Schedule(allocation, _as_starts(self.starts))
@@ -225,7 +225,7 @@ class SDVI:
                     train_online(allocation, exploration, scouting, workshop, schedule, progress)
                 else:
                     optimise(workshop, schedule, fitting, scouting.log_c, progress)
-            found, contenders = exploration.result()
+            contenders = exploration.contenders
             fitting = problems(contenders)
             fits = [one.work for one in fitting]
             interrupted = executor.stopping.is_set()
@@ -251,7 +251,7 @@ class SDVI:
             progress.done(timings)
             posterior = combine(
                 program,
-                found,
+                exploration.found,
                 judged,
                 notes,
                 log_d_min=scouting.log_d_min,

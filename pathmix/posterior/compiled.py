@@ -1,6 +1,7 @@
 """The functions of a path that its component needs, from its target."""
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -11,6 +12,7 @@ from pathmix.engine.code import Arrays, Code
 from pathmix.engine.executables import Executables
 from pathmix.posterior.components import BLOCK, Compiled
 from pathmix.program.canonical import canonical
+from pathmix.program.graph import Graph
 from pathmix.target.target import Target
 
 
@@ -39,10 +41,8 @@ def compiled(
     What they compute with are leaves of one tree, since files know no trees.
     """
     slp = target.slp
-    wanted = [slot for _, slot in slp.deterministics] if target.inert else []
-    order = range(len(slp.sites))
-    graph = canonical(slp.graph.outputs(wanted), [None for _ in order], order=order).graph
-    given = (params, target.arguments, target.site_graph.consts, graph.consts)
+    graph = _deterministics(target) if target.inert and slp.deterministics else None
+    given = (params, target.arguments, target.site_graph.consts, () if graph is None else graph.consts)
     fixed, tree = jax.tree.flatten(given)
 
     def outcome() -> Callable[[Arrays, Arrays], Any]:
@@ -63,7 +63,7 @@ def compiled(
 
         return call
 
-    def again() -> Callable[[Arrays, Arrays], Any]:
+    def again(graph: Graph) -> Callable[[Arrays, Arrays], Any]:
         def call(changing: Arrays, fixed: Arrays) -> Any:
             consts = tree.unflatten(fixed)[-1]
             return over_rows(lambda *row: graph(consts, row))(*changing)
@@ -79,9 +79,17 @@ def compiled(
         inert=target.inert,
         outcomes=Code((outcomes.key, structure, block.shape), outcome, (block,)),
         density=Code((density.key, structure), log_density, values),
-        recompute=Code(("again", graph.structure, structure), again, columns) if wanted else None,
+        recompute=None
+        if graph is None
+        else Code(("again", graph.structure, structure), partial(again, graph), columns),
         fixed=tuple(map(jnp.asarray, fixed)),
         rows=rows,
         executables=executables,
-        slp=slp,
     )
+
+
+def _deterministics(target: Target) -> Graph:
+    """Computes deterministic sites from all others, which elements of their prior are put into."""
+    order = range(len(target.slp.sites))
+    graph = target.slp.graph.outputs([slot for _, slot in target.slp.deterministics])
+    return canonical(graph, [None for _ in order], order=order).graph

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 import jax.numpy as jnp
@@ -74,7 +75,6 @@ class Compiled:
     fixed: Arrays  # data and parameters, as all three take them
     rows: int  # of a block
     executables: Executables
-    slp: StraightLineProgram | None = None
 
     def outcome(self, block: Any) -> tuple[SiteRows, np.ndarray]:
         """The sites of a block, and which rows are inside."""
@@ -113,19 +113,16 @@ class Compiled:
 
 @dataclass(frozen=True, eq=False)
 class _OfOnePath:
-    compiled: Compiled
+    """Knows its functions when they are first asked for: most paths are never drawn from."""
 
-    @property
-    def outline(self) -> Outline:
-        return self.compiled.outline
+    outline: Outline
+    inert: Inert
+    slp: StraightLineProgram | None
+    make: Callable[[], Compiled]
 
-    @property
-    def slp(self) -> StraightLineProgram | None:
-        return self.compiled.slp
-
-    @property
-    def inert(self) -> Inert:
-        return self.compiled.inert
+    @cached_property
+    def compiled(self) -> Compiled:
+        return self.make()
 
     def deterministics(self, values: SiteRows) -> SiteRows:
         return self.compiled.deterministics(values)

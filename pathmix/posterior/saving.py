@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -208,14 +209,15 @@ def _written(compiled: Compiled, codes: dict[Hashable, bytes]) -> _Compiled:
 
 
 def _component(plain: Any, executables: Executables) -> Component:
-    match plain:
-        case _Guide():
-            return TruncatedGuide(_read(plain.compiled, executables), *plain[1:])
-        case _Particles():
-            return ParticleDraws(_read(plain.compiled, executables), *plain[1:])
-        case _Draws():
-            return WeightedDraws(plain.outline, plain.values, plain.weights, inert=plain.inert)
-    raise FileError("The file has a path without anything to draw from.")
+    if isinstance(plain, _Draws):
+        return WeightedDraws(plain.outline, plain.values, plain.weights, inert=plain.inert)
+    if not isinstance(plain, (_Guide, _Particles)):
+        raise FileError("The file has a path without anything to draw from.")
+    given = plain.compiled
+    known = (given.outline, given.inert, None, partial(_read, given, executables))
+    if isinstance(plain, _Guide):
+        return TruncatedGuide(*known, plain.width, plain.label, plain.acceptance, plain.tries)
+    return ParticleDraws(*known, plain.particles, plain.log_evidence)
 
 
 def _read(plain: _Compiled, executables: Executables) -> Compiled:

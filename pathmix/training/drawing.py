@@ -23,19 +23,14 @@ def draw(
     params: Params,
     seed: Seed,
     count: int,
-    *,
-    weighed: bool = False,
 ) -> tuple[SiteRows, np.ndarray]:
-    """Sites of `count` draws of a guide before truncation, and which are inside the region.
-
-    Where densities can be zero they are `weighed`: computed once more.
-    """
+    """Sites of `count` draws of a guide before truncation, and which are inside the region."""
     # A few sizes for all counts, since every size is compiled.
     rounded = 2 ** max(6, math.ceil(math.log2(count)))
     size = target.rows_at_once(rounded)
     noise = noise_size(size * guide.noise_size(target.dim))
-    key = ("draw", target.site_structure, guide, size, noise, weighed)
-    make = partial(make_draw, target, guide, size, weighed=weighed)
+    key = ("draw", target.site_structure, guide, size, noise)
+    make = partial(make_draw, target, guide, size, weighed=False)
     parts: list[Outcome] = [
         executables.call(
             key, make, params, normals(seed.child(number), noise), target.arguments, target.site_graph.consts

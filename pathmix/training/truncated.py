@@ -8,7 +8,7 @@ from pathmix.engine.executables import Executables
 from pathmix.engine.noise import noise_size
 from pathmix.guides.base import Guide, Params
 from pathmix.posterior.compiled import Function, compiled, rows_of
-from pathmix.posterior.components import TruncatedGuide
+from pathmix.posterior.components import Compiled, TruncatedGuide
 from pathmix.target.target import Target
 from pathmix.training.compiled import make_draw, make_log_prob
 
@@ -25,14 +25,18 @@ def truncated_guide(
     tries: int,
 ) -> TruncatedGuide:
     """With `weighed`, some draws have zero density, and are rejected too."""
-    rows, width = rows_of(target), guide.noise_size(target.dim)
-    noise = jax.ShapeDtypeStruct((noise_size(rows * width),), jax.dtypes.canonicalize_dtype(float))
-    parts = compiled(
-        target,
-        executables,
-        params,
-        noise,
-        Function(("draw", guide, weighed), partial(make_draw, target, guide, rows, weighed=weighed)),
-        Function(("log_prob", guide), partial(make_log_prob, target, guide)),
-    )
-    return TruncatedGuide(parts, width, label, acceptance, tries)
+    width = guide.noise_size(target.dim)
+
+    def make() -> Compiled:
+        rows = rows_of(target)
+        return compiled(
+            target,
+            executables,
+            params,
+            jax.ShapeDtypeStruct((noise_size(rows * width),), jax.dtypes.canonicalize_dtype(float)),
+            Function(("draw", guide, weighed), partial(make_draw, target, guide, rows, weighed=weighed)),
+            Function(("log_prob", guide), partial(make_log_prob, target, guide)),
+        )
+
+    slp = target.slp
+    return TruncatedGuide(slp.outline, target.inert, slp, make, width, label, acceptance, tries)

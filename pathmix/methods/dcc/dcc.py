@@ -101,7 +101,8 @@ class DCC:
                 target = make_target(slp, read_region(slp, draws), draws)
                 return target, PathChains(target, options, executables, root.child(1, number))
 
-            found, contenders = Exploration(self.discovery, program, root.child(0), begin).result()
+            exploration = Exploration(self.discovery, program, root.child(0), begin)
+            found, contenders = exploration.found, exploration.contenders
             self._iterate(executor, contenders, progress)
             interrupted = executor.stopping.is_set()
             if interrupted and not any(one.work.evidence.draws for one in contenders):
