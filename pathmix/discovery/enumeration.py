@@ -8,7 +8,7 @@ from pathmix.checks import check_positive_number
 from pathmix.discovery.base import Discovered, OnPath
 from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search, SearchExpedition
-from pathmix.discovery.tree import Node, Tree
+from pathmix.discovery.tree import Node
 from pathmix.errors import OptionError
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
@@ -19,11 +19,11 @@ _AT_ONCE = 16  # values of a site
 
 @dataclass(frozen=True)
 class Enumeration(PriorRuns):
-    """Follow a few prior runs, then put in values of discrete sites that none of them drew.
+    """Follow a few prior runs, then put in what none of them drew.
 
-    Sites go in the order of the prior mass that is left at them, until `cover` of all of it is seen, or
-    there are `max_paths`. Counts without an end are followed as far as that takes. What continuous values
-    decide is found by chance only: by runs from the prior, given the discrete sites.
+    These are values of discrete sites, and values of continuous ones on the other side of a decision. Places
+    go in the order of the prior mass that is left at them, until `cover` of all of it is seen, or there are
+    `max_paths`. Counts without an end are followed as far as that takes.
 
     >>> Enumeration(cover=0.9999).cover
     0.9999
@@ -60,29 +60,32 @@ def enumerate_values(search: Search, cover: float, most: int, structures: int | 
 
     With a number of structures, while there are no more of them, and it seems that `most` paths will do.
     """
-    tree, known = Tree(), 0
+    tree, left, known = search.weighed_tree(), 1.0, 0
     for number in range(most):
-        slps = list(search.slps.values())
-        left, before = tree.left, known
-        for slp in slps[known:]:
-            tree.add(slp)
-        known = len(slps)
-        if known >= most or tree.left <= 1 - cover:
+        before, known = known, len(search.slps)
+        left, last = tree.left, left
+        if known >= most or left <= 1 - cover:
             return
         if structures is not None:
-            hopeless = (known - before) * (tree.left - 1 + cover) > (left - tree.left) * (most - known)
+            hopeless = (known - before) * (left - 1 + cover) > (last - left) * (most - known)
             if len(search.structures) > structures or (number > 0 and hopeless):
                 return
-        chosen = next(((node, new) for node in tree.most_left() if (new := node.untried(_AT_ONCE))), None)
-        if chosen is None:
+        if not any(_went_on(search, node, number) for node in tree.most_left()):
             return
-        node, values = chosen
-        node.tried.update(values)
-        search.with_values(_given(node, values), search.seed.child(1 << 20, number), counted=True)
+        search.weighed_tree()
 
 
-def _given(node: Node, values: list) -> dict[str, np.ndarray]:
-    """A batch of runs that come to a node, and draw these values there."""
+def _went_on(search: Search, node: Node, number: int) -> bool:
+    """Whether there was anything to try at a place."""
+    seed = search.seed.child(1 << 20, number)
+    if node.site is None:
+        return search.force(node, seed)
+    values = node.untried(_AT_ONCE)
+    if not values:
+        return False
+    node.tried.update(values)
     rows = np.arange(_ROWS)
-    given = {name: np.broadcast_to(value, (_ROWS, *np.shape(value))) for name, value in node.prefix}
-    return {**given, node.site.name: np.array(values)[rows % len(values)]}
+    given = {name: column[rows % len(column)] for name, column in search.leading_to(node).items()}
+    given[node.site.name] = np.array(values)[rows % len(values)]
+    search.with_values(given, seed, counted=node.is_discrete)
+    return True

@@ -25,6 +25,8 @@ _PARENTS = 8  # paths whose neighbours are looked at in a round
 _SIZES = 6  # of them, at most, are the best with so many sites
 _OF_BEST, _OF_OTHERS = 16, 6  # neighbours in turn
 _TURNS = 10
+_DRY = 2  # turns without a new path, after which there are no more
+_TURNED = 32  # decisions of a round
 _PAYS = 0.01  # of the weight, that the new paths of a round bring
 _IDLE = 5  # rounds that did not pay, after which there are no more
 
@@ -89,11 +91,14 @@ class GuidedExpedition(SearchExpedition):
 
     @property
     def goes_on(self) -> bool:
-        """Whether there is anything unseen, and a discrete site to change."""
-        return any(path.pinned for path in self.search.slps) and self.search.unseen_bound > 0
+        """Whether there is anything unseen, and a discrete site to change, or a decision to turn round."""
+        tree = self.search.tree
+        can_go = any(path.pinned or tree.is_open_along(path) for path in self.search.slps)
+        return can_go and self.search.unseen_bound > 0
 
     def further(self, worth: Mapping[Path, float]) -> bool:
         """Look for neighbours of the best paths, given log-evidences; whether there are new ones."""
+        worth = self._recorded(worth)
         ranked = sorted((path for path in worth if np.isfinite(worth[path])), key=lambda path: -worth[path])
         if self._latest:
             weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
@@ -107,8 +112,13 @@ class GuidedExpedition(SearchExpedition):
     def again(self, worth: Mapping[Path, float]) -> None:
         """Some runs more, and one more round, if there is anything unseen."""
         super().again(worth)
+        worth = self._recorded(worth)
         if self.goes_on:
             self._look_from(worth, sorted(worth, key=lambda path: -worth[path]))
+
+    def _recorded(self, worth: Mapping[Path, float]) -> dict[Path, float]:
+        """By paths as they were recorded: a front end may note decisions on data there."""
+        return {path: worth[slp.path] for path, slp in self.search.slps.items() if slp.path in worth}
 
     def _look_from(self, worth: Mapping[Path, float], ranked: list[Path]) -> None:
         before = set(self.search.slps)
@@ -118,35 +128,47 @@ class GuidedExpedition(SearchExpedition):
         self._latest = set(self.search.slps) - before
 
     def _look_around(self, parents: list[Path]) -> None:
-        """Some neighbours of each in turn, until there are enough new paths."""
+        """The other sides of their decisions, and neighbours of each in turn, until there are enough."""
         for slp in list(self.search.slps.values())[self._known :]:
             self._grammar.learn(dict(slp.path.pinned))
         self._known = len(self.search.slps)
         most = min(self._known + self.options.round_paths, self.options.max_paths)
         seed = self.seed.child(1 << 21, self._known)
+        self._turn_round(parents, seed, most)
         slps = [self.search.slps[parent] for parent in parents]
         streams = []
         for rank, slp in enumerate(slps):
             lenders = [other for other in slps if other is not slp]
             around = neighbours(slp, lenders, self._grammar, seed.child(0, rank).generator())
             streams.append(filter(self._is_new, around))
+        dry = 0
         for turn in range(1, _TURNS + 1):
+            before = len(self.search.slps)
             proposals = [
                 one
                 for rank, stream in enumerate(streams)
                 for one in islice(stream, _OF_OTHERS if rank else _OF_BEST)
             ]
-            if not proposals:
+            if not proposals or dry == _DRY:
                 return
             for number, group in enumerate(_alike(proposals)):
                 if len(self.search.slps) >= most:
                     return
                 rows = min(_COPIES * len(group), _ROWS)
                 self.search.with_values(_rows(group), seed.child(turn, number), rows=rows, most=most)
+            dry = dry + 1 if len(self.search.slps) == before else 0
+
+    def _turn_round(self, parents: list[Path], seed: Seed, most: int) -> None:
+        """The other sides of decisions, where nobody has been or looked."""
+        tree = self.search.weighed_tree()
+        places = {node: None for path in parents for node, _ in tree.ways(path) if node.is_open}
+        for number, node in enumerate(list(places)[:_TURNED]):
+            if len(self.search.slps) < most:
+                self.search.force(node, seed.child(_TURNS + 1, number), most)
 
     def _is_new(self, proposal: Proposal) -> bool:
         key = tuple(sorted(proposal.items()))
-        known = key in self._tried
+        known = key in self._tried or self.search.tree.is_known(proposal)
         self._tried.add(key)
         return not known
 

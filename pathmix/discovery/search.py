@@ -7,10 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
-from pathmix.discovery.cells import branches_of, cell_of, settled_by_graph
+from pathmix.discovery.cells import cell_of
 from pathmix.discovery.failures import Failures
+from pathmix.discovery.forced import other_side
 from pathmix.discovery.neighbours import is_supported
 from pathmix.discovery.repeatable import Replays
+from pathmix.discovery.steps import settled_of
+from pathmix.discovery.tree import Node, Tree
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
 from pathmix.errors import HiddenRandomnessError, NoLatentSiteError
 from pathmix.program.batch_run import BatchRun
@@ -27,6 +30,7 @@ from pathmix.warn import warn
 _MAX_BATCH = 2**16
 _KEPT_DRAWS = 1_024
 _REPEATS = 3  # a hidden fair coin goes unnoticed once in sixteen times, replay included
+_FORCED_ROWS = 64  # of a batch with values of continuous sites put in
 _ENOUGH_DRAWS = 100  # as many as the paper takes to initialise a path
 
 
@@ -39,6 +43,7 @@ class Search:
         self.replays = Replays(program)
         self.invalid = Counter[str]()
         self.slps: dict[Path, StraightLineProgram] = {}
+        self.tree = Tree()
         self.counts: dict[Path, int] = {}  # prior runs along all paths that were seen, kept or not
         self.others = Counter[Path]()  # runs along them that were put on their way
         self.first: dict[Path, int] = {}  # the first run of each
@@ -65,7 +70,7 @@ class Search:
         counted: bool = False,
         most: int | None = None,
     ) -> None:
-        """Follow runs with the values of some discrete sites put in, the first rows or all.
+        """Follow runs with the values of some sites put in, the first rows or all.
 
         Those that the program ends with an error leave no path. If they are `counted`, nothing was put in
         after a continuous value had a say: they are prior runs, given the sites before. It ends at `most`
@@ -92,6 +97,32 @@ class Search:
                 self.others[path] += int(batch_run.followed.sum()) if counted else 0
             if most is not None and len(self.slps) >= most:
                 return
+
+    def weighed_tree(self) -> Tree:
+        """The tree of decisions, by what runs have told so far."""
+        self.tree.weigh(self.counts)
+        return self.tree
+
+    def leading_to(self, node: Node) -> SiteRows:
+        """Values of the sites before a place, with which runs come there."""
+        end = node.step.number if node.step.is_site else node.slp.decided_after[node.step.number]
+        sites = node.slp.sites[:end]
+        if node.is_discrete:  # then all else may be drawn
+            sites = tuple(site for site in sites if site.pinned is not None)
+        draws = self._draws(node.path)
+        return {site.name: draws[site.name] for site in sites}
+
+    def force(self, node: Node, seed: Seed, most: int | None = None) -> bool:
+        """Follow runs to the other side of a decision, where values that lead there are found."""
+        node.was_forced = True
+        draws, number = self._draws(node.path), node.step.number
+        given = other_side(node.slp, draws, number, seed.child(0).generator())
+        if given is None:
+            return False
+        count = len(next(iter(given.values())))
+        filled = {name: values[np.arange(_FORCED_ROWS) % count] for name, values in given.items()}
+        self.with_values(filled, seed.child(1), most=most)
+        return True
 
     def _explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
         """Find the path of every wanted run of a batch, which comes after so many others."""
@@ -123,7 +154,7 @@ class Search:
             return
         if is_new:
             slp = self.replays.replay(batch_run)
-            slp = slp if slp.settled else replace(slp, settled=settled_by_graph(slp))
+            slp = replace(slp, settled=settled_of(slp))
             if doubtful and not is_supported(slp):
                 return
             self.slps[path] = slp
@@ -131,6 +162,7 @@ class Search:
         self.natural[path].add(batch_run.values, followers, _KEPT_DRAWS)
         self.forced[path].add(batch_run.values, batch_run.inside & ~followers, _ENOUGH_DRAWS)
         if is_new:
+            self.tree.add(path, self.slps[path], self._draws(path))
             self.structures[self.on_path(self.slps[path], self._draws(path))] += 1
 
     def _draws(self, path: Path) -> SiteRows:
@@ -199,13 +231,13 @@ class Search:
         return self._mass().bound
 
     def _mass(self) -> PriorMass:
+        tree = self.weighed_tree()
         sightings = []
         for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
-            slp = self.slps.get(path)
-            cell = None if slp is None else cell_of(slp)
-            branches = None if slp is None or cell is None else branches_of(slp, cell)
-            sightings.append(Sighting(cell, self.counts[path], self.first[path], branches, self.others[path]))
-        return prior_mass(sightings, self.samples, is_whole=not self.failures.count)
+            cell = cell_of(tree, path) if path in self.slps else None
+            sightings.append(Sighting(cell, self.counts[path], self.first[path], self.others[path]))
+        is_open = any(not node.step.is_site and not node.is_complete for node in tree.nodes)
+        return prior_mass(sightings, self.samples, is_whole=not self.failures.count, is_open=is_open)
 
 
 class SearchExpedition:

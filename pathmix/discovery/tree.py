@@ -1,47 +1,115 @@
-"""The tree of discrete sites: what was drawn there, how probable it is, and what is left to try.
+"""The tree of decisions: where runs part, how probable each way is, and which ways nobody took.
 
-It reaches as far as probabilities are known: until a continuous value decides something, or sets the
-probability of a discrete site.
+A node is a discrete site, or a decision in which continuous values have a say, after all that happened
+before. The probability of a way is exact where it depends on pinned values and constants only, and for
+decisions that bound single elements whose priors are known by themselves; elsewhere prior runs estimate it.
 """
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
-from pathmix.discovery.cells import known_draws
-from pathmix.program.path import PinnedValue
+from pathmix.discovery.steps import Step, steps
+from pathmix.program.path import Path, PinnedValue
 from pathmix.program.slp import Site, StraightLineProgram
+from pathmix.program.values import SiteRows
 
-Prefix = tuple[tuple[str, PinnedValue], ...]
 _NOTHING = 1e-14  # prior mass: rounding
+_ROUNDINGS = 64  # of the sum of all probabilities, for each of them
 _MOST_VALUES = 2**16  # of a vector, that are listed
 
 
-@dataclass
-class Node:
-    """A site that is drawn after some others had these values."""
+class Chance(NamedTuple):
+    """The probability of a way, given that a run comes to where it begins."""
 
-    prefix: Prefix
-    site: Site
-    mass: float  # prior probability of coming here
-    known: dict[PinnedValue, float] = field(default_factory=dict)  # values, and their probability here
+    probability: float
+    error: float  # zero where it is exact
+
+
+@dataclass(eq=False)
+class Node:
+    """A place where runs part."""
+
+    parent: "Node | None"
+    way: PinnedValue  # from there to here
+    step: Step  # of the first path that came here
+    path: Path  # that path, as it was recorded
+    slp: StraightLineProgram
+    ways: "dict[PinnedValue, Node | None]" = field(default_factory=dict)  # None: to the end of a path
+    exact: dict[PinnedValue, float | None] = field(default_factory=dict)
+    visits: Counter[PinnedValue] = field(default_factory=Counter)  # prior runs
     tried: set[PinnedValue] = field(default_factory=set)
+    is_discrete: bool = True  # discrete sites alone lead here
+    was_forced: bool = False  # the other side of a decision was looked for
+    mass: float = 1.0  # prior probability of coming here, exact or estimated
+    is_closed: bool = False  # there are no other ways, here or at any place that comes after
+
+    @property
+    def site(self) -> Site | None:
+        """The discrete site that is drawn here; None at a decision."""
+        return self.slp.sites[self.step.number] if self.step.is_site else None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all ways seen have exact probabilities."""
+        return all(self.exact_chance(way) is not None for way in self.ways)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there are no other ways."""
+        if not self.step.is_site:
+            return self.step.is_implied or (self.step.is_binary and len(self.ways) == 2)
+        return self.is_exact and self._rest <= rounding(len(self.ways))
+
+    def exact_chance(self, way: PinnedValue) -> float | None:
+        """The probability of a way, if it is known; that of a no is also what a yes lacks to one."""
+        known = self.exact.get(way)
+        if known is None and self.step.is_binary:
+            other = [p for one, p in self.exact.items() if one != way and p is not None]
+            return 1.0 - other[0] if other else None
+        return known
+
+    def chance(self, way: PinnedValue) -> Chance:
+        """The probability of a way, with the error of its estimate."""
+        known = self.exact_chance(way)
+        if known is not None:
+            return Chance(known, 0.0)
+        runs = self.visits.total()
+        share = self.visits[way] / runs if runs else 0.0
+        # With the rule of succession, so that what was seen in all runs, or in none, is not taken for sure.
+        likely = (self.visits[way] + 1) / (runs + 2)
+        return Chance(share, math.sqrt(likely * (1 - likely) / (runs + 3)))
 
     @property
     def left(self) -> float:
-        """Prior mass of the values that were not seen here."""
-        return self.mass * max(1.0 - math.fsum(self.known.values()), 0.0)
+        """Prior mass of the ways that were not seen, as far as that is known; else what one run might be."""
+        if self.is_complete:
+            return 0.0
+        return self.mass * (self._rest if self.is_exact else 1 / (self.visits.total() + 2))
+
+    @property
+    def _rest(self) -> float:
+        return max(1.0 - math.fsum(self.exact_chance(way) or 0.0 for way in self.ways), 0.0)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a decision came out in one way only, and the other was not looked for."""
+        return not self.step.is_site and not self.was_forced and not self.is_complete
 
     def untried(self, count: int) -> list[PinnedValue]:
-        """Some values that were not tried, those first that are nearest to what was seen."""
+        """Some values of a discrete site that were not tried, those nearest to what was seen first."""
+        if self.site is None:
+            return []
         bounds = self.site.bounds_here or self.site.bounds
         if bounds is None:
             return []
-        likeliest = max(self.known, key=lambda value: self.known[value])
+        likeliest = max(self.ways, key=lambda way: self.chance(way).probability)
         new = (value for value in values_near(self.site, bounds, likeliest) if value not in self.tried)
         return list(itertools.islice(new, count))
 
@@ -50,28 +118,78 @@ class Tree:
     """All places that paths have come to."""
 
     def __init__(self) -> None:
-        self.nodes: dict[Prefix, Node] = {}
+        self.nodes: list[Node] = []
+        self._root: Node | None = None
+        self._ways: dict[Path, list[tuple[Node, PinnedValue]]] = {}
 
-    def add(self, slp: StraightLineProgram) -> None:
-        prefix: Prefix = ()
-        mass = 1.0
-        sites, pinned = {site.name: site for site in slp.sites}, dict(slp.path.pinned)
-        for name, log_probability in known_draws(slp):
-            node = self.nodes.setdefault(prefix, Node(prefix, sites[name], mass))
-            node.known[pinned[name]] = math.exp(log_probability)
-            node.tried.add(pinned[name])
-            mass *= node.known[pinned[name]]
-            prefix = (*prefix, (name, pinned[name]))
+    def add(self, path: Path, slp: StraightLineProgram, draws: SiteRows) -> None:
+        """A path, as it was recorded, given prior draws inside its region."""
+        node, ways = self._root, list[tuple[Node, PinnedValue]]()
+        for step in steps(slp, draws):
+            if node is None:
+                parent, way = ways[-1] if ways else (None, None)
+                node = Node(parent, way, step, path, slp)
+                node.is_discrete = parent is None or (parent.step.is_site and parent.is_discrete)
+                self.nodes.append(node)
+                if parent is None:
+                    self._root = node
+                else:
+                    parent.ways[way] = node
+            node.ways.setdefault(step.outcome, None)
+            node.tried.add(step.outcome)
+            if node.exact.get(step.outcome) is None:
+                node.exact[step.outcome] = step.probability
+            ways.append((node, step.outcome))
+            node = node.ways[step.outcome]
+        self._ways[path] = ways
+
+    def weigh(self, visits: Mapping[Path, int]) -> None:
+        """Find masses, and what is closed, given how many prior runs took each path."""
+        for node in self.nodes:
+            node.visits.clear()
+        for path, ways in self._ways.items():
+            for node, way in ways:
+                node.visits[way] += visits.get(path, 0)
+        for node in self.nodes:  # parents come first
+            if node.parent is not None:
+                node.mass = node.parent.mass * node.parent.chance(node.way).probability
+        for node in reversed(self.nodes):
+            node.is_closed = node.is_complete and all(
+                child is None or child.is_closed for child in node.ways.values()
+            )
+
+    def ways(self, path: Path) -> list[tuple[Node, PinnedValue]]:
+        """The places that a path comes to, and where it goes from each."""
+        return self._ways[path]
+
+    def is_known(self, values: Mapping[str, PinnedValue]) -> bool:
+        """Whether these values of discrete sites lead along a path that was seen, to its end."""
+        node = self._root
+        while node is not None and node.step.is_site:
+            way = values.get(node.step.place)
+            if way is None or way not in node.ways:
+                return False
+            node = node.ways[way]
+        return node is None
 
     @property
     def left(self) -> float:
-        """Prior mass of all that was not seen."""
-        return math.fsum(node.left for node in self.nodes.values())
+        """Prior mass of all that was not seen, and may be looked for."""
+        return math.fsum(node.left for node in self.nodes if not node.was_forced)
 
-    def most_left(self) -> Iterator[Node]:
+    def is_open_along(self, path: Path) -> bool:
+        """Whether the other side of a decision of the path was neither seen nor looked for."""
+        return any(node.is_open for node, _ in self._ways[path])
+
+    def most_left(self) -> list[Node]:
         """Nodes with something left, those with most first."""
-        there = [node for node in self.nodes.values() if node.left > _NOTHING]
-        return iter(sorted(there, key=lambda node: -node.left))
+        there = [(node.left, node) for node in self.nodes if not node.was_forced]
+        return [node for left, node in sorted(there, key=lambda one: -one[0]) if left > _NOTHING]
+
+
+def rounding(count: int) -> float:
+    """Of a sum of so many probabilities."""
+    return _ROUNDINGS * (count + 1) * float(jnp.finfo(jnp.result_type(float)).eps)
 
 
 def values_near(site: Site, bounds: tuple[Any, Any], centre: PinnedValue) -> Iterator[PinnedValue]:

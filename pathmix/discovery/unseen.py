@@ -1,7 +1,7 @@
 """What is known of the prior mass of paths, seen and unseen.
 
-It is exact where no continuous value decides anything: what the seen paths lack to one. So it is where all
-that continuous values decide is a yes or no, and both were seen every time. Elsewhere the runs
+It is exact where all probabilities are known: what the seen paths lack to one. So it is where all that is
+decided otherwise is a yes or no, and both were seen every time. Elsewhere the runs
 must tell. The estimate is that of Good and Turing (Good 1953): as much as was seen once. The bound uses that
 the unseen mass only falls: with U of it left at the end, each run found a new path with probability U or
 more, so the number of paths first seen in a stretch of the runs is binomial or larger, and the upper limit of
@@ -13,13 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import jax.numpy as jnp
 import numpy as np
 
-from pathmix.discovery.cells import EVERYTHING, Branch, Cell
+from pathmix.discovery.cells import EVERYTHING, Cell
+from pathmix.discovery.tree import rounding
 
 _RISK = 0.05
-_ROUNDINGS = 64  # of the sum of all probabilities, for each of them
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,6 @@ class Sighting:
     cell: Cell | None
     count: int  # of prior runs
     first: int
-    branches: tuple[Branch, ...] | None = None  # that it took in its cell; None if not all are a yes or no
     others: int = 0  # runs with discrete sites put in: prior runs of the cell, but not of the program
 
 
@@ -43,8 +41,11 @@ class PriorMass:
     is_exact: bool
 
 
-def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool) -> PriorMass:
-    """The account of so many prior runs; `is_whole` says that each of them ended on one of the paths."""
+def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool, is_open: bool = False) -> PriorMass:
+    """The account of so many prior runs; `is_whole` says that each of them ended on one of the paths.
+
+    `is_open`: some decision came out in one way only, however improbable the other one may be.
+    """
     kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
     if not _consistent({cell for _, cell in kept}):
         kept = [(replace(sighting, others=0), EVERYTHING) for sighting, _ in kept]
@@ -55,7 +56,11 @@ def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool) -> PriorM
         most = _rest(cell.probability for _, cell in kept if cell.is_path)
         bound = min(most, at_most(fresh, runs - runs // 4))
         return PriorMass(masses, min(once / runs, bound), bound, is_exact=False)
-    return _by_cell(kept, runs)
+    found = _by_cell(kept, runs)
+    # What rounding hides is not nothing: a likelihood may make up for it.
+    if is_open and found.bound == 0:
+        return replace(found, bound=rounding(len(kept)), is_exact=False)
+    return found
 
 
 def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
@@ -66,7 +71,7 @@ def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
         visits[cell] += sighting.count + sighting.others
         once[cell] += sighting.count + sighting.others == 1
     rest = _rest(cell.probability for cell in visits)
-    divided = [cell for cell in visits if not cell.is_path and not _is_closed(seen, cell)]
+    divided = [cell for cell in visits if not cell.is_path and not cell.is_closed]
     fresh = sum(sighting.first >= runs // 4 for sighting, cell in seen if cell in divided)
     # Of a cell that only led runs came to, nothing is known: all of it counts as unseen.
     within = sum(cell.probability * (once[cell] / visits[cell] if visits[cell] else 1.0) for cell in divided)
@@ -85,29 +90,16 @@ def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
     return found if found.unseen <= found.bound else replace(found, unseen=found.bound)
 
 
-def _is_closed(seen: Sequence[tuple[Sighting, Cell]], cell: Cell) -> bool:
-    """Whether the paths of a cell are all there can be: at every yes or no, both were seen."""
-    taken = [sighting.branches for sighting, own in seen if own == cell]
-    if None in taken:
-        return False
-    ways = {branches[: end + 1] for branches in taken if branches is not None for end in range(len(branches))}
-    return all((*way[:-1], way[-1].other()) in ways for way in ways if not way[-1].settled)
-
-
 def _consistent(cells: set[Cell]) -> bool:
     """Whether the probabilities can be those of draws; a density that is no probability gives others."""
     total = sum(cell.probability for cell in cells)
-    return bool(np.isfinite(total)) and total <= 1 + _rounding(len(cells))
+    return bool(np.isfinite(total)) and total <= 1 + rounding(len(cells))
 
 
 def _rest(probabilities: Iterable[float]) -> float:
     listed = list(probabilities)
     rest = 1.0 - sum(listed)
-    return rest if rest > _rounding(len(listed)) else 0.0
-
-
-def _rounding(count: int) -> float:
-    return _ROUNDINGS * (count + 1) * float(jnp.finfo(jnp.result_type(float)).eps)
+    return rest if rest > rounding(len(listed)) else 0.0
 
 
 def at_most(events: int, runs: int) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pathmix.program.path import Path
-from pathmix.program.slp import BijectionTemplate, Site
+from pathmix.program.slp import BijectionTemplate, Prior, Site
 from pathmix.program.source import Source
 
 
@@ -62,8 +62,9 @@ class BatchRun:
         bijection: BijectionTemplate | None,
         bounds: tuple[Any, Any] | None,
         bounds_here: tuple[Any, Any] | None,
+        prior: Prior | None,
     ) -> Site:
-        """What is known of a latent site, together with what its support says."""
+        """What is known of a latent site, together with what its support and its prior say."""
         values, pinned = self.values[name], dict(self.path.pinned)
         return Site(
             name=name,
@@ -74,4 +75,5 @@ class BatchRun:
             bijection=bijection,
             bounds=bounds,
             bounds_here=bounds_here,
+            prior=prior,
         )

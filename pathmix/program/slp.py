@@ -30,6 +30,17 @@ class BijectionTemplate:
 
 
 @dataclass(frozen=True, eq=False)
+class Prior:
+    """What each element of a site is drawn from, independently of the others: a distribution by its name.
+
+    Its parameters are arrays where they are known, and outputs of the graph elsewhere.
+    """
+
+    family: str
+    parameters: tuple[np.ndarray | int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Site:
     """A latent site of a straight-line program."""
 
@@ -41,6 +52,7 @@ class Site:
     bijection: BijectionTemplate | None  # of a free site
     bounds: tuple[Any, Any] | None  # of the support, where it is a known interval for each element
     bounds_here: tuple[Any, Any] | None = None  # of a discrete support that other pinned sites decide
+    prior: Prior | None = None  # of a free site
 
 
 @dataclass(frozen=True)

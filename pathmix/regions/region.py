@@ -6,7 +6,8 @@ anything else; membership is then checked draw by draw.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,32 +37,53 @@ def read_region(slp: StraightLineProgram, draws: dict[str, np.ndarray], *, boxes
 
     A condition whose box is wrong on the draws, or on points around them, stays live.
     """
-    read_from = slp.graph.behind(slp.conditions)
-    outputs = dict(
-        zip(slp.conditions, expressions(read_from, [site.pinned for site in slp.sites]), strict=True)
-    )
-    decisions = [outputs[output] for output in slp.conditions[: len(slp.path.decisions)]]
-    _check_decisions(slp, decisions)
-    _check_discrete(slp, decisions)
-
-    read = {output: _box(slp, outputs[output]) for output in slp.conditions if boxes}
-    known = {output: box for output, box in read.items() if box is not None}
-    sound = agreeing(slp, known, draws)
+    conditions = read_conditions(slp, draws)
     found: Box = {}
     decided: Box = {}
     live = []
-    for index, output in enumerate(slp.conditions):
-        if not outputs[output].free:
+    for index, condition in enumerate(conditions):
+        if not condition.is_free:
             continue
-        merged = _merge(slp, found, known[output]) if output in sound else None
+        merged = merge(slp, found, condition.box) if boxes and condition.box is not None else None
         if merged is None:
             live.append(index)
         else:
             found = merged
-        if index < len(decisions):
+        if index < len(slp.path.decisions):
             decided = found
     kind = "general" if live else "box" if found else "free"
     return Region(kind, _by_site(slp, found), tuple(live), _by_site(slp, decided))
+
+
+class Condition(NamedTuple):
+    """One condition of a path, and the box that it says exactly, if there is one."""
+
+    is_free: bool  # pinned sites do not settle it
+    box: Box | None
+
+
+# Discovery and methods ask for the same.
+_read: WeakKeyDictionary[StraightLineProgram, tuple[Condition, ...]] = WeakKeyDictionary()
+
+
+def read_conditions(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> tuple[Condition, ...]:
+    """What each condition of a path says, tried on prior draws inside its region."""
+    if slp not in _read:
+        conditions = condition_expressions(slp)
+        decisions = conditions[: len(slp.path.decisions)]
+        _check_decisions(slp, decisions)
+        _check_discrete(slp, decisions)
+        read = zip(slp.conditions, (read_box(slp, condition) for condition in conditions), strict=True)
+        known = {output: box for output, box in read if box is not None}
+        sound = agreeing(slp, known, draws)
+        boxes = (known[output] if output in sound else None for output in slp.conditions)
+        _read[slp] = tuple(Condition(c.free, box) for c, box in zip(conditions, boxes, strict=True))
+    return _read[slp]
+
+
+def condition_expressions(slp: StraightLineProgram) -> list[Expression]:
+    """The conditions of a path, over the values of its sites."""
+    return expressions(slp.graph.behind(slp.conditions), [site.pinned for site in slp.sites])
 
 
 def _by_site(slp: StraightLineProgram, box: Box) -> dict[str, dict[int, Interval]]:
@@ -71,9 +93,12 @@ def _by_site(slp: StraightLineProgram, box: Box) -> dict[str, dict[int, Interval
     return named
 
 
-def _box(slp: StraightLineProgram, condition: Expression) -> Box | None:
-    """What a condition says about single elements, if that is all it says and their supports are known."""
-    bounds = read_bounds(condition) if condition.free else None
+def read_box(slp: StraightLineProgram, condition: Expression, wanted: bool = True) -> Box | None:
+    """What a condition that is `wanted` says about single elements.
+
+    None if that is not all it says, or a support is not known.
+    """
+    bounds = read_bounds(condition, wanted) if condition.free else None
     if bounds is None or any(slp.sites[site].bounds is None for (site, _), _ in bounds):
         return None
     box: Box = {}
@@ -82,7 +107,7 @@ def _box(slp: StraightLineProgram, condition: Expression) -> Box | None:
     return box
 
 
-def _merge(slp: StraightLineProgram, found: Box, box: Box) -> Box | None:
+def merge(slp: StraightLineProgram, found: Box, box: Box) -> Box | None:
     """Intersect with what is known; None if that leaves no volume."""
     merged = dict(found)
     for (site, position), interval in box.items():

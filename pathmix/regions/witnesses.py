@@ -34,7 +34,7 @@ def agreeing(slp: StraightLineProgram, boxes: Mapping[int, Box], draws: dict[str
     if not boxes:
         return set()
     graph = slp.graph.outputs(list(boxes))
-    columns = {site: _column(slp.sites[site], draws) for site in _needed(graph, slp.sites)}
+    columns = {site: _column(slp.sites[site], draws) for site in needed(graph, slp.sites)}
     if not columns:
         return set()
     moves = [move for box in boxes.values() for move in _moves(box, columns)]
@@ -49,7 +49,7 @@ def agreeing(slp: StraightLineProgram, boxes: Mapping[int, Box], draws: dict[str
         for row in np.flatnonzero(numbers >= count):
             move = moves[numbers[row] - count]
             values[move.site][row, move.position] = move.value
-        for (output, parts), truth in zip(tests.items(), _truths(graph, slp.sites, values), strict=True):
+        for (output, parts), truth in zip(tests.items(), truths(graph, slp.sites, values), strict=True):
             inside, doubtful = np.ones(rows, bool), np.zeros(rows, bool)
             for part in parts:
                 x = values[part.site][:, part.positions].astype(float)
@@ -160,7 +160,7 @@ def _tests(box: Box, columns: Mapping[int, _Column]) -> list[_Test]:
     return tests
 
 
-def _needed(graph: Graph, sites: Sequence[Site]) -> list[int]:
+def needed(graph: Graph, sites: Sequence[Site]) -> list[int]:
     """The free sites that a graph looks at."""
     used = {id(atom) for eqn in graph.jaxpr.eqns for atom in eqn.invars} | set(map(id, graph.jaxpr.outvars))
     return [
@@ -170,7 +170,7 @@ def _needed(graph: Graph, sites: Sequence[Site]) -> list[int]:
     ]
 
 
-def _truths(graph: Graph, sites: Sequence[Site], values: dict[int, np.ndarray]) -> list[np.ndarray]:
+def truths(graph: Graph, sites: Sequence[Site], values: dict[int, np.ndarray]) -> list[np.ndarray]:
     """The conditions for each row, as the program itself computes them."""
     fixed = [
         jnp.asarray(site.pinned) if site.pinned is not None else jnp.zeros(site.shape, site.dtype)

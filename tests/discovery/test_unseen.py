@@ -122,9 +122,14 @@ def test_the_discrete_part_is_exact_where_continuous_values_decide_later(model):
         by_k[dict(path.slp.path.pinned)["k"]] += path.prior_mass
     np.testing.assert_allclose(by_k, [0.5, 0.3, 0.2], rtol=1e-9)
     for path in found.paths:
-        k = dict(path.slp.path.pinned)["k"]
-        runs = sum(p.followers for p in found.paths if dict(p.slp.path.pinned)["k"] == k)
-        assert path.prior_mass == pytest.approx(by_k[k] * path.followers / runs)
+        pinned = dict(path.slp.path.pinned)
+        if pinned["k"] == 2:
+            continue
+        # Half of x is below zero; what j does there, the runs must tell.
+        alike = [p for p in found.paths if dict(p.slp.path.pinned).items() >= {("k", pinned["k"])}]
+        runs = sum(p.followers for p in alike if "j" in dict(p.slp.path.pinned))
+        share = path.followers / runs if "j" in pinned else 1.0
+        assert path.prior_mass == pytest.approx(0.5 * by_k[pinned["k"]] * share)
     assert not found.unseen_is_exact and 0 < found.unseen_bound < 0.06
 
 
@@ -135,12 +140,10 @@ def test_a_discrete_site_after_a_continuous_decision_is_not_taken_for_all_of_it(
         if numpyro.sample("x", dist.Normal(0, 1)) < 0:
             numpyro.sample("k", dist.Bernoulli(0.9))
 
-    found = discover(model, samples=1_000)
+    found = discover(model, samples=100)
     masses = {path.slp.path.pinned: path.prior_mass for path in found.paths}
-    assert masses[()] == pytest.approx(0.5, abs=0.08)
-    assert masses[(("k", 1),)] == pytest.approx(0.45, abs=0.08)
-    assert sum(masses.values()) == pytest.approx(1)
-    assert not found.unseen_is_exact
+    assert masses == pytest.approx({(): 0.5, (("k", 0),): 0.05, (("k", 1),): 0.45})
+    assert found.unseen_is_exact and found.unseen_bound == 0
 
 
 def test_a_long_loop_does_not_exhaust_the_stack():
@@ -182,8 +185,8 @@ def test_a_note_from_one_percent_on():
 
 def test_where_continuous_values_decide_the_line_states_a_bound():
     def model(y):
-        x = numpyro.sample("x", dist.Normal(0, 1))
-        rare = x > 9  # which no run has seen
+        x, z = (numpyro.sample(name, dist.Normal(0, 1)) for name in "xz")
+        rare = x + z > 9  # which no run has seen
         numpyro.sample("y", dist.Normal(2.0 if rare else 1.0 if x < 0 else -1.0, 1), obs=y)
 
     posterior = exact.fit(model, 0.5, budget=10, discovery=PriorDiscovery(1_000))

@@ -17,6 +17,7 @@ from pathmix.frontends.numpyro.sites import is_discrete, is_latent, is_observati
 from pathmix.frontends.numpyro.templates import by_template
 from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described, flaw_of
 from pathmix.frontends.parameters import check_known, parameters
+from pathmix.frontends.priors import Named, of_elements, prior
 from pathmix.frontends.shapes import shape_error
 from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
 from pathmix.program.path import Decision, DecisionKind
@@ -33,6 +34,7 @@ class Density:
         self.conditions: list[tuple[Any, Decision]] = []
         self.decided_after: list[int] = []
         self.supports: dict[str, Any] = {}  # bijections of free sites
+        self.drawn_from: dict[str, Named] = {}  # of free sites whose elements are independent
         self.bounds: dict[str, SupportBounds] = {}
         self.unbounded: dict[str, Any] = {}  # supports that depend on other sites, or have no bounds
         self.ranges = Ranges()
@@ -124,6 +126,8 @@ class Density:
             if self.bounds[name] is None:
                 self.unbounded[name] = support
             return
+        if (named := of_elements(msg["fn"], dist)) is not None:
+            self.drawn_from[name] = named
         if (mask := mask_of(msg["fn"])) is not True:
             self.masks[name] = jnp.broadcast_to(mask, msg["fn"].shape())
         self.bounds[name] = bounds(support)
@@ -163,7 +167,9 @@ class Density:
         self.mask_slots = {name: len(outputs) + position for position, name in enumerate(self.masks)}
         outputs += self.masks.values()
         self.pointwise_slots = {name: len(outputs) + position for position, name in enumerate(self.pointwise)}
-        return [*outputs, *self.pointwise.values()]
+        outputs += self.pointwise.values()
+        self.priors = {name: prior(*named, outputs) for name, named in self.drawn_from.items()}
+        return outputs
 
 
 def _added(sum: Any, term: Any) -> Any:

@@ -42,7 +42,9 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
         recorded=batch_run.path,
         sources=batch_run.sources,
         sites=tuple(
-            batch_run.site(name, density.bijections.get(name), bounds[name], here.get(name))
+            batch_run.site(
+                name, density.bijections.get(name), bounds[name], here.get(name), density.priors.get(name)
+            )
             for name in batch_run.path.addresses
         ),
         graph=graph,

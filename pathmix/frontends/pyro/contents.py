@@ -8,6 +8,7 @@ import torch
 
 from pathmix.errors import ProgramError
 from pathmix.frontends.observations import flaw_of
+from pathmix.frontends.priors import Named
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.supports import Support
@@ -16,7 +17,7 @@ from pathmix.frontends.supports import SupportBounds
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
 from pathmix.program.path import Path
-from pathmix.program.slp import BijectionTemplate, Flaw, Plate, StraightLineProgram
+from pathmix.program.slp import BijectionTemplate, Flaw, Plate, Prior, StraightLineProgram
 from pathmix.program.source import Source
 
 FIRST = StraightLineProgram.FIRST_CONDITION
@@ -46,6 +47,7 @@ class Contents:
     drawn: tuple[str, ...]  # log-probabilities of discrete sites
     masks: tuple[str, ...]  # of free sites
     pointwise: tuple[str, ...]  # observed sites
+    drawn_from: dict[str, Named]  # free sites whose elements are independent
     subsampled: tuple[Plate, ...]  # their indices are inputs, after the sites
 
     def decided(self, flat: FlatGraph) -> list[int]:
@@ -98,6 +100,7 @@ class Lowered:
     drawn: tuple[tuple[str, int], ...]
     masks: tuple[tuple[str, int], ...]
     pointwise: tuple[tuple[str, int], ...]
+    priors: dict[str, Prior]
     decided_after: tuple[int, ...]
     looked_at: frozenset[str]
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from numpyro.distributions import biject_to
 
 from pathmix.frontends.decisions import holds
+from pathmix.frontends.priors import prior
 from pathmix.frontends.pyro.contents import Contents, Lowered, deciding
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
@@ -15,7 +16,7 @@ from pathmix.frontends.pyro.lowering.interpret import interpreter
 from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
-from pathmix.program.slp import BijectionTemplate
+from pathmix.program.slp import BijectionTemplate, Prior
 
 
 def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
@@ -33,6 +34,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
     drawn: dict[str, int] = {}
     masks: dict[str, int] = {}
     pointwise: dict[str, int] = {}
+    priors: dict[str, Prior] = {}
 
     def density(*inputs: jax.Array) -> list[Any]:
         values = interpreted(*inputs)
@@ -62,6 +64,11 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
             for name in names:
                 slots[name] = len(outputs)
                 outputs.append(values[next(nodes)])
+        for name, (family, parameters) in contents.drawn_from.items():
+            parts = [next(nodes) for _ in parameters]
+            priors[name] = prior(
+                family, [as_numpy(known[n]) if n in known else values[n] for n in parts], outputs
+            )
         return outputs
 
     avals = [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in batch_run.values.values()]
@@ -82,6 +89,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         drawn=tuple(drawn.items()),
         masks=tuple(masks.items()),
         pointwise=tuple(pointwise.items()),
+        priors=priors,
         decided_after=tuple(contents.decided_after[i] for i in decided),
         looked_at=deciding(flat, contents, batch_run),
     )

@@ -71,7 +71,11 @@ def _program(
         sources=lowered.sources,
         sites=tuple(
             batch_run.site(
-                name, lowered.bijections.get(name), lowered.bounds.get(name), lowered.bounds_here.get(name)
+                name,
+                lowered.bijections.get(name),
+                lowered.bounds.get(name),
+                lowered.bounds_here.get(name),
+                lowered.priors.get(name),
             )
             for name in batch_run.path.addresses
         ),

@@ -14,6 +14,7 @@ from pathmix.frontends.following import Following
 from pathmix.frontends.masks import unmasked
 from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described
 from pathmix.frontends.parameters import Parameter, parameters
+from pathmix.frontends.priors import Named, of_elements
 from pathmix.frontends.pyro.contents import Contents, Observation
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.sites import (
@@ -63,6 +64,7 @@ class Replayer(Messenger):
         self.following = Following(self.path)
         self.decided: list[torch.Tensor] = []
         self.supports: dict[str, Support] = {}
+        self.drawn_from: dict[str, Named] = {}  # of free sites whose elements are independent
         self.discrete: set[str] = set()
         self.deterministics: dict[str, torch.Tensor] = {}
         self.drawn: dict[str, torch.Tensor] = {}  # log-probabilities of discrete sites
@@ -174,6 +176,8 @@ class Replayer(Messenger):
         mask = mask_of(msg)
         if mask is not True and not is_discrete(msg):
             self.masks[msg["name"]] = torch.broadcast_to(mask, msg["fn"].shape())
+        if not is_discrete(msg) and (named := of_elements(msg["fn"], dist)) is not None:
+            self.drawn_from[msg["name"]] = named
         support = read_support(msg["fn"].support)
         if is_discrete(msg):
             self.discrete.add(msg["name"])
@@ -207,6 +211,7 @@ class Replayer(Messenger):
             *self.drawn.values(),
             *self.masks.values(),
             *self.pointwise.values(),
+            *(torch.as_tensor(value) for _, values in self.drawn_from.values() for value in values),
             *(parameter.value for parameter, _, _ in self.parameters),
         ]
 
@@ -220,6 +225,7 @@ class Replayer(Messenger):
             drawn=tuple(self.drawn),
             masks=tuple(self.masks),
             pointwise=tuple(self.pointwise),
+            drawn_from=self.drawn_from,
             subsampled=self.plates if self.subsampling else (),
         )
 

@@ -59,6 +59,7 @@ def settle(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         drawn=tuple(drawn.items()),
         masks=(),
         pointwise=tuple(pointwise.items()),
+        priors={},
         decided_after=tuple(contents.decided_after[i] for i in decided),
         looked_at=deciding(flat, contents, batch_run),
     )

@@ -1,0 +1,217 @@
+"""The tree of decisions: exact prior masses of boxes, and the other sides of decisions, in both libraries."""
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pdist
+import pytest
+import torch
+from scipy import stats
+
+import pathmix
+from pathmix import Enumeration, PriorDiscovery
+from pathmix.discovery.forced import other_side
+from pathmix.discovery.tree import Tree
+from pathmix.engine.precision import engine_scope
+from tests import exact, paths
+
+FAMILIES = {
+    "Beta": ((2.0, 3.0), stats.beta(2, 3)),
+    "Cauchy": ((0.5, 2.0), stats.cauchy(0.5, 2)),
+    "Exponential": ((2.0,), stats.expon(scale=0.5)),
+    "Gamma": ((2.0, 3.0), stats.gamma(2, scale=1 / 3)),
+    "HalfCauchy": ((2.0,), stats.halfcauchy(scale=2)),
+    "HalfNormal": ((2.0,), stats.halfnorm(scale=2)),
+    "Laplace": ((0.5, 2.0), stats.laplace(0.5, 2)),
+    "LogNormal": ((0.5, 2.0), stats.lognorm(2, scale=np.exp(0.5))),
+    "Normal": ((0.5, 2.0), stats.norm(0.5, 2)),
+    "StudentT": ((4.0, 0.5, 2.0), stats.t(4, 0.5, 2)),
+    "Uniform": ((-1.0, 3.0), stats.uniform(-1, 4)),
+}
+
+
+@pytest.mark.parametrize("library", ["numpyro", "pyro"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_mass_of_an_interval(family, library):
+    numbers, truth = FAMILIES[family]
+    low, high = truth.ppf([0.2, 0.7]).tolist()
+    sample, made = (numpyro.sample, dist) if library == "numpyro" else (pyro.sample, pdist)
+
+    def model():
+        x = sample("x", getattr(made, family)(*numbers))
+        if x > low and x < high:
+            sample("z", made.Normal(0.0, 1.0))
+
+    found = paths.discover(model, samples=64)
+    masses = {len(p.slp.sites) * 10 + len(p.slp.path.decisions): p.prior_mass for p in found.paths}
+    assert masses == pytest.approx({22: 0.5, 11: 0.2, 12: 0.3})
+    assert found.unseen_is_exact and found.unseen_bound == 0
+
+
+def vector():
+    """Elements of a vector, a scale that a discrete site sets, and a bound that another bound implies."""
+    k = numpyro.sample("k", dist.Bernoulli(0.25))
+    x = numpyro.sample("x", dist.Normal(0, 1.0 + k).expand([3]).to_event(1))
+    if x[0] > 1 and x[0] > 0 and x[2] < 0:
+        numpyro.sample("z", dist.Normal(0, 1))
+
+
+def vector_pyro():
+    k = pyro.sample("k", pdist.Bernoulli(0.25))
+    x = pyro.sample("x", pdist.Normal(0.0, 1.0 + k).expand([3]).to_event(1))
+    if x[0] > 1 and x[0] > 0 and x[2] < 0:
+        pyro.sample("z", pdist.Normal(0.0, 1.0))
+
+
+@pytest.mark.parametrize("model", [vector, vector_pyro])
+def test_the_mass_of_a_box(model):
+    found = paths.discover(model, samples=400)
+    for path in found.paths:
+        k = dict(path.slp.path.pinned)["k"]
+        above = stats.norm.sf(1, scale=1 + k)
+        share = {1: 1 - above, 3: above / 2}[len(path.slp.path.decisions)]
+        assert path.prior_mass == pytest.approx([0.75, 0.25][k] * share)
+    assert len(found.paths) == 6 and found.unseen_is_exact and found.unseen_mass == 0
+
+
+def test_priors_that_depend_on_free_sites_are_estimated():
+    def model():
+        scale = numpyro.sample("scale", dist.HalfNormal(1))
+        if numpyro.sample("x", dist.Normal(0, scale)) > 1:
+            numpyro.sample("z", dist.Normal(0, 1))
+
+    found = paths.discover(model, samples=500)
+    for path in found.paths:
+        assert path.prior_mass == path.followers / 500
+    # Both sides were seen, so that nothing is left, whatever their masses.
+    assert found.unseen_is_exact and found.unseen_bound == 0
+    tree = Tree()
+    with engine_scope("float64"):
+        for path in found.paths:
+            tree.add(path.slp.path, path.slp, path.draws)
+    tree.weigh({path.slp.path: path.followers for path in found.paths})
+    (node,) = tree.nodes
+    truth = stats.norm.expect(lambda s: stats.norm.sf(1 / abs(s)) if s else 0.0)
+    chance = node.chance(True)
+    assert chance.error > 0 and abs(chance.probability - truth) < 4 * chance.error
+
+
+def test_a_decision_that_cannot_come_out_otherwise_leaves_nothing():
+    def model(y):
+        scale = numpyro.sample("scale", dist.Gamma(2, 2))
+        if scale > 0:
+            numpyro.sample("y", dist.Normal(0, scale), obs=y)
+
+    found = paths.discover(model, 1.0, samples=10)
+    assert found.unseen_is_exact and found.unseen_bound == 0
+
+
+def test_what_rounding_hides_is_not_nothing():
+    def model(y):
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(20.0 if x > 9 else 0.0, 1), obs=y)
+
+    posterior = exact.fit(model, 20.0, budget=10, discovery=PriorDiscovery(100))
+    assert len(posterior.paths) == 1 and not posterior.verdict.ok
+    assert stats.norm.sf(9) < posterior.discovery.unseen_bound < 1e-12
+
+
+RARE = {
+    "half-line": lambda u, v, a, b: u > 5,
+    "interval": lambda u, v, a, b: (u > 3) & (u < 3.01),
+    "two half-lines": lambda u, v, a, b: abs(u) > 6,
+    "corner": lambda u, v, a, b: (u > 4) & (v > 4),
+    "sum": lambda u, v, a, b: u + v > 7,
+    "ratio": lambda u, v, a, b: a > 60 * b,
+    "ball": lambda u, v, a, b: u**2 + v**2 + a > 40,
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_the_other_side_is_found(name):
+    """Where the prior hardly ever is."""
+    rare = RARE[name]
+
+    def model():
+        u, v = (numpyro.sample(name, dist.Normal(0, 1)) for name in "uv")
+        a, b = (numpyro.sample(name, dist.Gamma(4, 4)) for name in "ab")
+        if rare(u, v, a, b):
+            numpyro.sample("z", dist.Normal(0, 1))
+
+    (path,) = paths.discover(model, samples=50).paths
+    with engine_scope("float64"):
+        rows = other_side(path.slp, path.draws, 0, np.random.default_rng(0))
+    assert rows is not None and list(rows) == ["u", "v", "a", "b"]
+    assert np.all(rows["a"] > 0) and np.all(rows["b"] > 0)
+    for row in zip(*rows.values(), strict=True):
+        assert rare(*row)
+
+
+def test_an_impossible_side_is_not_found():
+    def model():
+        u, v = (numpyro.sample(name, dist.Normal(0, 1)) for name in "uv")
+        if u**2 + v**2 < -1:
+            numpyro.sample("z", dist.Normal(0, 1))
+
+    (path,) = paths.discover(model, samples=50).paths
+    with engine_scope("float64"):
+        assert other_side(path.slp, path.draws, 0, np.random.default_rng(0)) is None
+
+
+def tail(y):
+    x = numpyro.sample("x", dist.Normal(0, 1))
+    level = numpyro.sample("level", dist.Normal(9, 1)) if x > 5 else 0.0
+    numpyro.sample("y", dist.Normal(level, 1), obs=y)
+
+
+def tail_pyro(y):
+    x = pyro.sample("x", pdist.Normal(0.0, 1.0))
+    level = pyro.sample("level", pdist.Normal(9.0, 1.0)) if x > 5 else torch.tensor(0.0)
+    pyro.sample("y", pdist.Normal(level, 1.0), obs=y)
+
+
+@pytest.mark.parametrize(("model", "y"), [(tail, 6.0), (tail_pyro, torch.tensor(6.0))])
+@pytest.mark.parametrize("discovery", [pathmix.Guided(samples=100), Enumeration(samples=100, cover=1.0)])
+def test_a_side_of_prior_mass_one_in_three_million(model, y, discovery):
+    posterior = exact.fit(model, y, budget=1_000, discovery=discovery)
+    logs = [
+        stats.norm.logsf(5) + stats.norm.logpdf(6, 9, np.sqrt(2)),
+        stats.norm.logcdf(5) + stats.norm.logpdf(6, 0, 1),
+    ]
+    truth = exact.softmax(logs)
+    assert 0.05 < truth[0] < 0.95
+    found = {len(path.addresses): path for path in posterior.paths}
+    assert found[2].weight == pytest.approx(truth[0], abs=0.01)
+    assert found[2].prior_mass == pytest.approx(stats.norm.sf(5), rel=1e-6)
+    assert posterior.verdict.ok and posterior.discovery.unseen_mass == 0
+
+
+def test_discrete_sites_behind_a_rare_side():
+    """Forced, then enumerated there: every value of k has its exact mass."""
+
+    def model():
+        if numpyro.sample("x", dist.Normal(0, 1)) > 4.5:
+            numpyro.sample("k", dist.Categorical(probs=jnp.array([0.9, 0.09, 0.01])))
+
+    posterior = exact.fit(model, budget=10, discovery=Enumeration(samples=50, cover=1.0))
+    masses = {path.pinned.get("k"): path.prior_mass for path in posterior.paths}
+    above = stats.norm.sf(4.5)
+    truth = {None: 1 - above, 0: 0.9 * above, 1: 0.09 * above, 2: 0.01 * above}
+    assert masses == pytest.approx(truth, rel=1e-6)
+
+
+def test_decisions_on_data_do_not_end_a_guided_search():
+    """A path has other decisions in the record of a Pyro run than in its program."""
+
+    def model(y):
+        n = 0
+        while pyro.sample(f"on{n}", pdist.Bernoulli(0.5)):
+            n += 1
+        scale = 1.0 if y > 3 else 2.0
+        pyro.sample("y", pdist.Normal(float(n), scale), obs=y)
+
+    discovery = pathmix.Guided(samples=10, listed=1, rounds=1)
+    posterior = exact.fit(model, torch.tensor(6.0), budget=10, discovery=discovery)
+    assert posterior.discovery.round_shares and len(posterior.paths[0].addresses) > 5
