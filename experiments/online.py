@@ -56,8 +56,8 @@ _TINY = {"starts": 1, "final_draws": 20, "rounds": [1, 2]}  # just to see that i
 _QUICK = {
     "two_branches": {"prior_runs": 25, "budget": 100, "keep": 1, "rounds": [1, 2, 4]},
     "ten_branches": {"prior_runs": 125, "budget": 2_000, "keep": 3, "rounds": [1, 2, 4]},
-    "mixture": {"prior_runs": 10, "budget": 40, "keep": 2, **_TINY},
-    "gaussian_process": {"prior_runs": 5, "budget": 60, "keep": 1, **_TINY},
+    "mixture": {"prior_runs": 3, "budget": 20, "keep": 1, **_TINY},
+    "gaussian_process": {"prior_runs": 3, "budget": 60, "keep": 1, **_TINY},
 }
 _FULL = {
     "two_branches": {"prior_runs": 25, "budget": 100, "keep": 1, "rounds": [1, 2, 4, 8, 16]},
@@ -186,7 +186,7 @@ def rows(results):
                 *(spread(elbos[method][:, place], 3, subject.scale) for method in METHODS),
                 spread(elbos["online"][:, place] - elbos["offline"][:, place], 4, subject.scale),
                 subject.measure,
-                *(spread(qualities[method][:, place], 2, subject.measure_scale) for method in METHODS[:2]),
+                *(spread(qualities[method][:, place], 3, subject.measure_scale) for method in METHODS[:2]),
             ))  # fmt: skip
     return table
 
@@ -216,8 +216,11 @@ def picture(results, plt):
             above.set_yscale("log")
             below.set_yscale("log")
         for axis in (above, below):
-            axis.xaxis.set_minor_formatter("")  # on short axes, minor ticks are labelled too, and overlap
+            axis.xaxis.set_major_locator(plt.LogLocator(subs=(1, 2, 5)))  # decades alone are too few
+            axis.xaxis.set_major_formatter("{x:,.0f}")
+            axis.xaxis.set_minor_formatter("")
             axis.legend(frameon=False, fontsize="small")
+    figure.suptitle("Means over runs; thin lines are single runs", fontsize="medium")
     return figure
 
 
