@@ -48,6 +48,7 @@ paper: .venv/installed
 	$(BIN)/python -m experiments.ten_branches --preset quick
 	$(BIN)/python -m experiments.mixture --preset quick
 	$(BIN)/python -m experiments.gaussian_process --preset quick
+	$(BIN)/python -m experiments.online --preset quick
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -96,13 +96,9 @@ DIFFERENCES = (
 
 
 def run(method, seed, settings):
-    x, y = series()
-    training = x[:-HELD_OUT], y[:-HELD_OUT]
-    posterior = finished(inference(method, settings).run(seed, *training))
-    draw = 1_000 + seed
-    held_out = posterior.log_likelihood(draw, settings["final_draws"], x, y)
-    held_out = held_out - posterior.log_likelihood(draw, settings["final_draws"], *training)
-    mean, deviation = predictions(posterior, draw, settings["final_draws"])
+    posterior = finished(inference(method, settings).run(seed, *arguments()))
+    held_out = _held_out(posterior, seed, settings)
+    mean, deviation = predictions(posterior, 1_000 + seed, settings["final_draws"])
     return {
         "elbo": None if np.isnan(posterior.elbo) else posterior.elbo,
         "expected_log_predictive": float(held_out.mean()),
@@ -117,6 +113,23 @@ def run(method, seed, settings):
         "predicted_mean": mean.round(4).tolist(),
         "predicted_deviation": deviation.round(4).tolist(),
     }
+
+
+def arguments():
+    """The training months."""
+    x, y = series()
+    return x[:-HELD_OUT], y[:-HELD_OUT]
+
+
+def quality(posterior, seed, settings):
+    """The expected log-likelihood of the months held out."""
+    return float(_held_out(posterior, seed, settings).mean())
+
+
+def _held_out(posterior, seed, settings):
+    """The log-likelihood of the months held out given the others, for each draw of the posterior."""
+    all_months = posterior.log_likelihood(1_000 + seed, settings["final_draws"], *series())
+    return all_months - posterior.log_likelihood(1_000 + seed, settings["final_draws"], *arguments())
 
 
 def predictions(posterior, seed, count):
@@ -139,19 +152,25 @@ def predictions(posterior, seed, count):
     return mean, np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0))
 
 
+def sdvi(settings, discovery, allocation):
+    return pathmix.SDVI(
+        model,
+        discovery=discovery,
+        allocation=allocation,
+        optimizer=optax.adam(settings["learning_rate"]),
+        particles=1,
+        elbo_samples=settings["final_draws"],
+        **PAPER | {"starts": settings["starts"]},
+    )
+
+
 def inference(method, settings):
     if method == DEFAULTS:
         return pathmix.SDVI(model)
     if method == "SDVI":
-        return pathmix.SDVI(
-            model,
-            discovery=pathmix.PriorDiscovery(settings["prior_runs"]),
-            allocation=pathmix.SuccessiveHalving(budget=settings["budget"], keep=settings["keep"]),
-            optimizer=optax.adam(settings["learning_rate"]),
-            particles=1,
-            elbo_samples=settings["final_draws"],
-            **PAPER | {"starts": settings["starts"]},
-        )
+        discovery = pathmix.PriorDiscovery(settings["prior_runs"])
+        allocation = pathmix.SuccessiveHalving(budget=settings["budget"], keep=settings["keep"])
+        return sdvi(settings, discovery, allocation)
     discovery = pathmix.PriorDiscovery(settings["baseline_prior_runs"])
     if method == "DCC":
         return DCC(model, kernel=RandomWalk(), discovery=discovery, iterations=settings["dcc_iterations"])

@@ -98,9 +98,9 @@ DIFFERENCES = (
 
 
 def run(method, seed, settings):
-    training, test = (torch.as_tensor(points) for points in data()[:2])
-    posterior = finished(inference(method, settings).run(seed, *_arguments(method, training, settings)))
-    predictive = posterior.log_likelihood(1_000 + seed, settings["final_draws"], test)
+    batch = (settings["batch"],) if method == "S-SDVI" else ()
+    posterior = finished(inference(method, settings).run(seed, *arguments(), *batch))
+    predictive = _held_out(posterior, seed, settings)
     clusters = {}
     for path in posterior.paths:
         k = int(path.pinned["num_clusters"]) + 1
@@ -121,8 +121,31 @@ def run(method, seed, settings):
     }
 
 
-def _arguments(method, training, settings):
-    return (training, settings["batch"]) if method == "S-SDVI" else (training,)
+def arguments():
+    return (torch.as_tensor(data()[0]),)
+
+
+def quality(posterior, seed, settings):
+    """The expected log-likelihood of the test points."""
+    return float(_held_out(posterior, seed, settings).mean())
+
+
+def _held_out(posterior, seed, settings):
+    """The log-likelihood of the test points, for each draw of the posterior."""
+    return posterior.log_likelihood(1_000 + seed, settings["final_draws"], torch.as_tensor(data()[1]))
+
+
+def sdvi(settings, discovery, allocation, method="SDVI"):
+    start = {"initial": "mean"} if method == "SDVI (single start)" else {"starts": settings["starts"]}
+    return pathmix.SDVI(
+        model,
+        discovery=discovery,
+        allocation=allocation,
+        optimizer=optax.adam(settings["learning_rate"]),
+        particles=settings["particles"],
+        elbo_samples=settings["final_draws"],
+        **PAPER | start,
+    )
 
 
 def inference(method, settings):
@@ -141,16 +164,8 @@ def inference(method, settings):
             elbo_samples=settings["final_draws"],
             cap=CAP,
         )
-    return pathmix.SDVI(
-        model,
-        discovery=discovery,
-        allocation=pathmix.SuccessiveHalving(budget=settings["budget"], keep=settings["keep"]),
-        optimizer=optax.adam(settings["learning_rate"]),
-        particles=settings["particles"],
-        elbo_samples=settings["final_draws"],
-        **PAPER
-        | ({"initial": "mean"} if method == "SDVI (single start)" else {"starts": settings["starts"]}),
-    )
+    allocation = pathmix.SuccessiveHalving(budget=settings["budget"], keep=settings["keep"])
+    return sdvi(settings, discovery, allocation, method)
 
 
 def rows(results):

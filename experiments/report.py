@@ -8,7 +8,7 @@ import numpy as np
 
 from experiments.runner import RESULTS, Experiment, load
 
-NAMES = ("two_branches", "ten_branches", "mixture", "gaussian_process")
+NAMES = ("two_branches", "ten_branches", "mixture", "gaussian_process", "online")
 _HEAD = """# Results
 
 The experiments of the SDVI paper (Reichelt, Ong, Rainforth, NeurIPS 2022), as measured here. This page is

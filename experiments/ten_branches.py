@@ -78,29 +78,64 @@ DIFFERENCES = (
 
 def run(method, seed, settings):
     """One run for each budget. Acceptances are lists by z, None where the path was not found."""
-    _, true_weights = truth()
     budgets = settings["budgets"][method]
     figures = {"budgets": budgets, "likelihood_evaluations": [], "squared_errors": [], "elbos": [],
                "acceptances": [], "weights": []}  # fmt: skip
     for budget in budgets:
-        posterior = finished(_inference(method, budget, settings).run(seed, torch.tensor(OBSERVED)))
-        weights, acceptances = np.zeros(BRANCHES), [None] * BRANCHES
+        posterior = finished(_inference(method, budget, settings).run(seed, *arguments()))
+        acceptances = [None] * BRANCHES
         for path in posterior.paths:
-            # The loop asks about one edge after another, and z is how many of them u is above.
-            z = sum(not decision.value for decision in path.path.decisions)
-            weights[z], acceptances[z] = path.weight, path.acceptance
+            acceptances[_branch(path)] = path.acceptance
         figures["likelihood_evaluations"].append(posterior.likelihood_evaluations)
-        figures["squared_errors"].append(float(np.sum((weights - true_weights) ** 2)))
+        figures["squared_errors"].append(quality(posterior, seed, settings))
         figures["elbos"].append(None if np.isnan(posterior.elbo) else posterior.elbo)
         figures["acceptances"].append(acceptances)
-        figures["weights"].append(weights.tolist())
+        figures["weights"].append(_weights(posterior).tolist())
     return figures
+
+
+def arguments():
+    return (torch.tensor(OBSERVED),)
+
+
+def quality(posterior, _seed, _settings):
+    """The squared error of the weights."""
+    return float(np.sum((_weights(posterior) - truth()[1]) ** 2))
+
+
+def _weights(posterior):
+    weights = np.zeros(BRANCHES)
+    for path in posterior.paths:
+        weights[_branch(path)] = path.weight
+    return weights
+
+
+def _branch(path):
+    """The loop asks about one edge after another, and z is how many of them u is above."""
+    return sum(not decision.value for decision in path.path.decisions)
+
+
+def sdvi(settings, discovery, allocation, method="SDVI"):
+    # The paper has normal guides that are cut off by rejection, and the surrogate density.
+    options = {"boxes": False, "gradient": "score"} if method == "SDVI (paper)" else {}
+    return pathmix.SDVI(
+        model,
+        discovery=discovery,
+        allocation=allocation,
+        optimizer=optax.adam(settings["learning_rate"]),
+        particles=settings["particles"][method],
+        elbo_samples=settings["final_draws"],
+        **PAPER,
+        **options,
+    )
 
 
 def _inference(method, budget, settings):
     discovery = pathmix.PriorDiscovery(settings["prior_runs"])
     if method == "DCC":
         return DCC(model, kernel=RandomWalk(), discovery=discovery, iterations=budget)
+    if method in ("SDVI", "SDVI (paper)"):
+        return sdvi(settings, discovery, pathmix.SuccessiveHalving(budget=budget, keep=BRANCHES), method)
     common = {
         "discovery": discovery,
         "elbo_samples": settings["final_draws"],
@@ -108,13 +143,7 @@ def _inference(method, budget, settings):
     }
     if method == "AutoGuide":
         return WholeAutoGuide(model, steps=budget, learning_rate=settings["learning_rate"], **common)
-    common["optimizer"] = optax.adam(settings["learning_rate"])
-    if method == "BBVI":
-        return BBVI(model, steps=budget, **common)
-    if method == "SDVI (paper)":  # normal guides that are cut off by rejection, and the surrogate density
-        common |= {"boxes": False, "gradient": "score"}
-    allocation = pathmix.SuccessiveHalving(budget=budget, keep=BRANCHES)
-    return pathmix.SDVI(model, allocation=allocation, **PAPER, **common)
+    return BBVI(model, steps=budget, optimizer=optax.adam(settings["learning_rate"]), **common)
 
 
 def rows(results):

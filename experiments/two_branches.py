@@ -60,31 +60,57 @@ DIFFERENCES = "the same. It does not say how many particles SDVI and BBVI had; h
 
 
 def run(method, seed, settings):
-    posterior = finished(_inference(method, settings).run(seed, torch.tensor(OBSERVED)))
-    weight = sum(path.weight for path in posterior.paths if "z2" in path.addresses)
+    posterior = finished(_inference(method, settings).run(seed, *arguments()))
+    weight = _weight(posterior)
     drawn = posterior.sample(1_000 + seed, settings["histogram_draws"])["x"]
     counts, _ = np.histogram(drawn, EDGES)
     return {
         "weight": weight,
-        "weight_error": abs(weight - truth()[1]),
+        "weight_error": quality(posterior, seed, settings),
         "elbo": posterior.elbo,
         "likelihood_evaluations": posterior.likelihood_evaluations,
         "density": (counts / len(drawn) / np.diff(EDGES)).tolist(),
     }
 
 
+def arguments():
+    return (torch.tensor(OBSERVED),)
+
+
+def quality(posterior, _seed, _settings):
+    """How far the weight is from the true one."""
+    return abs(_weight(posterior) - truth()[1])
+
+
+def _weight(posterior):
+    """Of x >= 0."""
+    return sum(path.weight for path in posterior.paths if "z2" in path.addresses)
+
+
+def sdvi(settings, discovery, allocation):
+    return pathmix.SDVI(
+        model,
+        discovery=discovery,
+        allocation=allocation,
+        optimizer=optax.adam(settings["learning_rate"]),
+        particles=settings["particles"],
+        elbo_samples=settings["final_draws"],
+        **PAPER,
+    )
+
+
 def _inference(method, settings):
     discovery = pathmix.PriorDiscovery(settings["prior_runs"])
+    if method == "SDVI":
+        return sdvi(settings, discovery, pathmix.SuccessiveHalving(budget=settings["steps"], keep=2))
     common = {"discovery": discovery, "elbo_samples": settings["final_draws"]}
     if method == "AutoGuide":  # with one particle, as in the paper
         return WholeAutoGuide(
             model, steps=settings["steps"], learning_rate=settings["learning_rate"], particles=1, **common
         )
-    common |= {"optimizer": optax.adam(settings["learning_rate"]), "particles": settings["particles"]}
-    if method == "BBVI":
-        return BBVI(model, steps=settings["steps"], **common)
-    return pathmix.SDVI(
-        model, allocation=pathmix.SuccessiveHalving(budget=settings["steps"], keep=2), **PAPER, **common
+    optimizer = optax.adam(settings["learning_rate"])
+    return BBVI(
+        model, steps=settings["steps"], optimizer=optimizer, particles=settings["particles"], **common
     )
 
 

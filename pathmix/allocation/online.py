@@ -37,7 +37,7 @@ class OnlineSuccessiveHalving:
     discovery looks for more. Paths are ranked by exp(alpha ELBO) / iterations: those go on that had too few
     iterations for what they promise. Small `alpha` explores more. It ends after so many `rounds`, when
     `seconds` of training are over, or when two rounds in turn have raised the evidence by less than
-    `tolerance` nats.
+    `tolerance` nats. None leaves one of these out; Ctrl-C ends it in any case, with what was reached.
 
     >>> OnlineSuccessiveHalving(10_000, rounds=5).rounds
     5
@@ -48,7 +48,7 @@ class OnlineSuccessiveHalving:
     alpha: float = 0.5
     rounds: int | None = field(default=None, kw_only=True)
     seconds: float | None = field(default=None, kw_only=True)
-    tolerance: float = field(default=0.01, kw_only=True)
+    tolerance: float | None = field(default=0.01, kw_only=True)
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -61,7 +61,8 @@ class OnlineSuccessiveHalving:
             check_positive_int(f"{name}(rounds=...)", self.rounds)
         if self.seconds is not None:
             check_positive_number(f"{name}(seconds=...)", self.seconds)
-        check_positive_number(f"{name}(tolerance=...)", self.tolerance)
+        if self.tolerance is not None:
+            check_positive_number(f"{name}(tolerance=...)", self.tolerance)
 
     @property
     def budget(self) -> int:
@@ -91,7 +92,7 @@ class OnlineSuccessiveHalving:
             return False
         if self.seconds is not None and rounds and rounds[-1].seconds >= self.seconds:
             return False
-        if len(rounds) <= _IDLE:
+        if self.tolerance is None or len(rounds) <= _IDLE:
             return True
         return not rounds[-1].log_evidence - rounds[-1 - _IDLE].log_evidence < self.tolerance
 

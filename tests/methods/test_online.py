@@ -39,6 +39,7 @@ def test_paths_are_ranked_by_what_they_promise_for_the_iterations_they_had():
         ({}, [(1.0, 0.0), (2.0, 1.0), (3.0, 1.5)], True),
         ({}, [(1.0, 0.0), (2.0, 1.0), (3.0, 1.0), (4.0, 1.001)], False),
         ({"tolerance": 1e-4}, [(1.0, 0.0), (2.0, 1.0), (3.0, 1.0), (4.0, 1.001)], True),
+        ({"tolerance": None}, [(1.0, 0.0)] * 9, True),
         ({}, [(1.0, -math.inf)] * 3, True),
     ],
 )
@@ -48,7 +49,15 @@ def test_when_it_ends(options, rounds, goes_on):
 
 @pytest.mark.parametrize(
     "options",
-    [{"budget_per_round": 0}, {"keep": 0}, {"alpha": 0}, {"alpha": 1.5}, {"rounds": 0}, {"seconds": -1.0}],
+    [
+        {"budget_per_round": 0},
+        {"keep": 0},
+        {"alpha": 0},
+        {"alpha": 1.5},
+        {"rounds": 0},
+        {"seconds": -1.0},
+        {"tolerance": 0},
+    ],
 )
 def test_wrong_options(options):
     with pytest.raises(OptionError, match=f"OnlineSuccessiveHalving\\({next(iter(options))}=...\\)"):
@@ -81,6 +90,18 @@ def test_rounds_find_what_the_first_runs_did_not():
     for path in online.paths:
         truth = math.log(1 / 20) + stats.norm.logpdf(3.0, path.pinned["k"], math.sqrt(2))
         assert path.log_evidence == pytest.approx(truth, abs=4 * path.log_evidence_error + 1e-3)
+
+
+def test_fewer_rounds_are_the_beginning_of_more():
+    options = {"starts": 1, "weights": "elbo"}
+    few, more = (
+        exact.fit(programs.two_branches, 2.0, allocation=ONLINE(400, keep=1, rounds=rounds), **options)
+        for rounds in (1, 2)
+    )
+    later = {path.path: path for path in more.paths}
+    for path in few.paths:
+        assert path.steps < later[path.path].steps
+        assert np.array_equal(path.history, later[path.path].history[: path.steps])
 
 
 def test_the_same_seed_gives_the_same_bits():
