@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pathmix.errors import ImpossibleObservationError
 from pathmix.program.path import Path
@@ -63,6 +64,13 @@ class Discovery(Protocol):
         ...
 
 
+class Rating(NamedTuple):
+    """What is known of paths after some work on them."""
+
+    worth: Mapping[Path, float]  # log-evidences
+    strays: Mapping[Path, SiteRows] = MappingProxyType({})  # draws of guides outside of their paths' regions
+
+
 class Expedition(Protocol):
     """A discovery that can go on."""
 
@@ -75,11 +83,11 @@ class Expedition(Protocol):
         """Whether it wants to be led, and there is anything left to look for."""
         ...
 
-    def further(self, worth: Mapping[Path, float]) -> bool:
-        """Look for more, given the log-evidences of paths; whether there are new ones."""
+    def further(self, rating: Rating) -> bool:
+        """Look for more, given what is known of paths; whether there are new ones."""
         ...
 
-    def again(self, worth: Mapping[Path, float]) -> None:
+    def again(self, rating: Rating) -> None:
         """Look for more after paths were trained, for as long as before."""
         ...
 

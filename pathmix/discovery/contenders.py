@@ -1,11 +1,18 @@
 """Contenders: paths on their way from discovery to the posterior."""
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from pathmix.discovery.base import Discovered, Discovery, Expedition, OpenDiscovery, refuse_impossible
+from pathmix.discovery.base import (
+    Discovered,
+    Discovery,
+    Expedition,
+    OpenDiscovery,
+    Rating,
+    refuse_impossible,
+)
 from pathmix.program.path import Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
@@ -53,8 +60,7 @@ class Contender(Generic[Work]):
         return self.slp.facts.flaw
 
 
-# Log-evidences of paths, as far as they are known.
-Rate = Callable[[Sequence[Contender[Work]]], Mapping[Path, float]]
+Rate = Callable[[Sequence[Contender[Work]]], Rating]
 
 
 class Exploration(Generic[Work]):
@@ -86,10 +92,10 @@ class Exploration(Generic[Work]):
             pass
         self._take(expedition.result())
 
-    def again(self, worth: Mapping[Path, float]) -> None:
+    def again(self, rating: Rating) -> None:
         """Look for more, if the discovery can."""
         if self._expedition is not None:
-            self._expedition.again(worth)
+            self._expedition.again(rating)
             self._take(self._expedition.snapshot())
 
     def _take(self, found: Discovered) -> None:

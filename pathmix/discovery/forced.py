@@ -5,6 +5,8 @@ moved away from their middle, farther and farther, until some of them are on the
 conditions say which.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from pathmix.program.slp import Site, StraightLineProgram
@@ -52,6 +54,30 @@ def other_side(
     if not kept:
         return None
     return {name: np.concatenate([one[name] for one in kept])[:_ENOUGH] for name in kept[0]}
+
+
+def strayed(slp: StraightLineProgram, values: SiteRows) -> Iterator[SiteRows]:
+    """Rows of values off a path, up to the decision that they first come out otherwise at, one by one."""
+    first, count = slp.FIRST_CONDITION, len(next(iter(values.values())))
+    decisions = range(first, first + len(slp.path.decisions))
+    graph = slp.graph.outputs(decisions)
+    rows, wanted = np.arange(_ROWS) % count, needed(graph, slp.sites)
+    if not wanted or any(slp.sites[n].name not in values for n in wanted):
+        return
+    columns = {
+        n: values[slp.sites[n].name][rows].reshape(_ROWS, -1).astype(slp.sites[n].dtype) for n in wanted
+    }
+    holds = np.stack(truths(graph, slp.sites, columns))[:, :count]
+    off = np.where(np.all(holds, axis=0), -1, np.argmin(holds, axis=0))
+    for decision in np.unique(off[off >= 0]):
+        mine = np.flatnonzero(off == decision)
+        yield {
+            site.name: values[site.name][mine]
+            if site.pinned is None
+            else np.broadcast_to(site.pinned, (len(mine), *site.shape))
+            for site in slp.sites[: slp.decided_after[decision]]
+            if site.pinned is not None or site.name in values  # what nothing depends on is drawn
+        }
 
 
 def _other_box(slp: StraightLineProgram, draws: SiteRows, decision: int) -> Box | None:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import softmax
 
 from pathmix.checks import check_positive_int
-from pathmix.discovery.base import Discovered, OnPath
+from pathmix.discovery.base import Discovered, OnPath, Rating
 from pathmix.discovery.enumeration import check_cover, enumerate_values
 from pathmix.discovery.neighbours import Grammar, Proposal, neighbours
 from pathmix.discovery.runs import PriorRuns
@@ -16,6 +17,9 @@ from pathmix.discovery.search import Search, SearchExpedition
 from pathmix.program.path import Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteRows
+
+Known = TypeVar("Known")
 
 _FIRST_SAMPLES = 300  # runs from the prior, after which there are more only if there is little to compile
 _FEW_STRUCTURES = 50
@@ -96,9 +100,9 @@ class GuidedExpedition(SearchExpedition):
         can_go = any(path.pinned or tree.is_open_along(path) for path in self.search.slps)
         return can_go and self.search.unseen_bound > 0
 
-    def further(self, worth: Mapping[Path, float]) -> bool:
-        """Look for neighbours of the best paths, given log-evidences; whether there are new ones."""
-        worth = self._recorded(worth)
+    def further(self, rating: Rating) -> bool:
+        """Look for neighbours of the best paths; whether there are new ones."""
+        worth = self._recorded(rating.worth)
         ranked = sorted((path for path in worth if np.isfinite(worth[path])), key=lambda path: -worth[path])
         if self._latest:
             weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
@@ -106,33 +110,38 @@ class GuidedExpedition(SearchExpedition):
             idle = len(self.shares) >= _IDLE and max(self.shares[-_IDLE:]) < _PAYS
             if idle or len(self.shares) >= self.options.rounds:
                 return False
-        self._look_from(worth, ranked)
+        self._look_from(worth, ranked, self._recorded(rating.strays))
         return bool(self._latest)
 
-    def again(self, worth: Mapping[Path, float]) -> None:
+    def again(self, rating: Rating) -> None:
         """Some runs more, and one more round, if there is anything unseen."""
-        super().again(worth)
-        worth = self._recorded(worth)
+        super().again(rating)
+        worth = self._recorded(rating.worth)
         if self.goes_on:
-            self._look_from(worth, sorted(worth, key=lambda path: -worth[path]))
+            ranked = sorted(worth, key=lambda path: -worth[path])
+            self._look_from(worth, ranked, self._recorded(rating.strays))
 
-    def _recorded(self, worth: Mapping[Path, float]) -> dict[Path, float]:
+    def _recorded(self, known: Mapping[Path, Known]) -> dict[Path, Known]:
         """By paths as they were recorded: a front end may note decisions on data there."""
-        return {path: worth[slp.path] for path, slp in self.search.slps.items() if slp.path in worth}
+        return {path: known[slp.path] for path, slp in self.search.slps.items() if slp.path in known}
 
-    def _look_from(self, worth: Mapping[Path, float], ranked: list[Path]) -> None:
+    def _look_from(
+        self, worth: Mapping[Path, float], ranked: list[Path], strays: Mapping[Path, SiteRows]
+    ) -> None:
         before = set(self.search.slps)
+        most = min(len(before) + self.options.round_paths, self.options.max_paths)
+        for number, (path, rows) in enumerate(strays.items()):
+            self.search.follow(path, rows, self.seed.child(1 << 22, len(before), number), most)
         # Of twins, which are worth the same, one is enough.
         different = list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
-        self._look_around(_parents(different))
+        self._look_around(_parents(different), most)
         self._latest = set(self.search.slps) - before
 
-    def _look_around(self, parents: list[Path]) -> None:
+    def _look_around(self, parents: list[Path], most: int) -> None:
         """The other sides of their decisions, and neighbours of each in turn, until there are enough."""
         for slp in list(self.search.slps.values())[self._known :]:
             self._grammar.learn(dict(slp.path.pinned))
         self._known = len(self.search.slps)
-        most = min(self._known + self.options.round_paths, self.options.max_paths)
         seed = self.seed.child(1 << 21, self._known)
         self._turn_round(parents, seed, most)
         slps = [self.search.slps[parent] for parent in parents]

@@ -1,15 +1,15 @@
 """The paths that runs of a program have taken so far, from the prior or with discrete sites put in."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import replace
 
 import numpy as np
 
-from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath
+from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath, Rating
 from pathmix.discovery.cells import cell_of
 from pathmix.discovery.failures import Failures
-from pathmix.discovery.forced import other_side
+from pathmix.discovery.forced import other_side, strayed
 from pathmix.discovery.neighbours import is_supported
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.steps import settled_of
@@ -31,6 +31,7 @@ _MAX_BATCH = 2**16
 _KEPT_DRAWS = 1_024
 _REPEATS = 3  # a hidden fair coin goes unnoticed once in sixteen times, replay included
 _FORCED_ROWS = 64  # of a batch with values of continuous sites put in
+_FORCED_COPIES = 2  # of each row, at most
 _ENOUGH_DRAWS = 100  # as many as the paper takes to initialise a path
 
 
@@ -117,12 +118,20 @@ class Search:
         node.was_forced = True
         draws, number = self._draws(node.path), node.step.number
         given = other_side(node.slp, draws, number, seed.child(0).generator())
-        if given is None:
-            return False
+        if given is not None:
+            self._with_rows(given, seed.child(1), most)
+        return given is not None
+
+    def follow(self, path: Path, strays: SiteRows, seed: Seed, most: int) -> None:
+        """Follow runs to where draws outside of the region of a path lead."""
+        for number, given in enumerate(strayed(self.slps[path], strays)):
+            self._with_rows(given, seed.child(number), most)
+
+    def _with_rows(self, given: SiteRows, seed: Seed, most: int | None) -> None:
+        """In a batch of one size: what is drawn after the given sites differs."""
         count = len(next(iter(given.values())))
         filled = {name: values[np.arange(_FORCED_ROWS) % count] for name, values in given.items()}
-        self.with_values(filled, seed.child(1), most=most)
-        return True
+        self.with_values(filled, seed, rows=_FORCED_COPIES * count, most=most)
 
     def _explain(self, seed: Seed, wanted: np.ndarray, done: int) -> None:
         """Find the path of every wanted run of a batch, which comes after so many others."""
@@ -253,10 +262,10 @@ class SearchExpedition:
     def snapshot(self) -> Discovered:
         return self.search.discovered()
 
-    def further(self, worth: Mapping[Path, float]) -> bool:
+    def further(self, rating: Rating) -> bool:
         return False
 
-    def again(self, worth: Mapping[Path, float]) -> None:
+    def again(self, rating: Rating) -> None:
         """So many runs more."""
         self.search.from_prior(self.search.samples + self.samples)
 

@@ -5,9 +5,11 @@ import time
 import numpy as np
 
 from pathmix.allocation import OnlineAllocation, Round
+from pathmix.discovery.base import Rating
 from pathmix.discovery.contenders import Exploration
 from pathmix.engine.progress import ProgressBar
 from pathmix.methods.scouting import Scouting, problems
+from pathmix.methods.strays import strays
 from pathmix.posterior.weights import logsumexp
 from pathmix.training.fit import PathFit
 from pathmix.training.phases import Schedule, Workshop, optimise
@@ -37,4 +39,5 @@ def train_online(
         if not allocation.goes_on(rounds):
             return
         worth = {one.slp.path: one.work.elbo for one in contenders if np.isfinite(one.work.elbo)}
-        exploration.again(worth)
+        ranked = sorted((o for o in fitting if o.slp.path in worth), key=lambda o: -worth[o.slp.path])
+        exploration.again(Rating(worth, strays(workshop, ranked)))

@@ -1,18 +1,19 @@
 """What new paths seem to be worth, after little training: for a discovery that is led by it."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from pathmix.allocation import Uniform
+from pathmix.discovery.base import Rating
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.progress import ProgressBar
 from pathmix.engine.requests import Asking
 from pathmix.evidence.scout import place, scout
 from pathmix.evidence.weigh import QUICK_VOLUME, look_at
+from pathmix.methods.strays import strays
 from pathmix.posterior.evidence import FEW_DRAWS, UNKNOWN, Efforts
-from pathmix.program.path import Path
 from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
 from pathmix.training.phases import Schedule, Workshop, initialise, optimise
@@ -47,17 +48,19 @@ class Scouting:
         self._seen: set[PathFit] = set()
         self._places: dict[PathFit, SiteValues] = {}  # where the best paths were found to be
 
-    def __call__(self, contenders: Sequence[Fitting]) -> Mapping[Path, float]:
-        """The log-evidence of every path, as far as it is known; of none after Ctrl-C."""
+    def __call__(self, contenders: Sequence[Fitting]) -> Rating:
+        """What every path is worth, as far as it is known; nothing after Ctrl-C."""
         if self.workshop.executor.stopping.is_set():
-            return {}
+            return Rating({})
         fitting = problems(contenders)
         new = [one for one in fitting if one.work not in self._seen]
         self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")
         self._seen.update(one.work for one in new)
         self._look_at(new)
         self._train([one for one in new if self._needs_training(one)], fitting)
-        return {one.slp.path: _worth(one.work) for one in contenders}
+        ranked = sorted(fitting, key=lambda one: -_worth(one.work))
+        worth = {one.slp.path: _worth(one.work) for one in contenders}
+        return Rating(worth, strays(self.workshop, ranked))
 
     def set_aside(self, fitting: Sequence[Fitting]) -> None:
         """Leave out what is far below the best: nothing is trained there, and its first evidence stays.

@@ -13,7 +13,7 @@ import optax
 
 from pathmix.allocation import Allocation, OnlineAllocation, SuccessiveHalving
 from pathmix.discovery import Discovery, Guided
-from pathmix.discovery.base import GuidedDiscovery
+from pathmix.discovery.base import GuidedDiscovery, Rating
 from pathmix.discovery.contenders import Contender, Exploration
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
@@ -207,7 +207,7 @@ class SDVI:
             with watch.stage("discovery"):
                 exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
                 if earlier is not None:
-                    exploration.again(earlier.worth)
+                    exploration.again(Rating(earlier.worth))
             fitting = problems(exploration.contenders)
 
             progress.stage(f"initialisation: {len(fitting)} problems of {len(structures)} structures")

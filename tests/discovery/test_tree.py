@@ -12,9 +12,12 @@ from scipy import stats
 
 import pathmix
 from pathmix import Enumeration, PriorDiscovery
+from pathmix.discovery.base import Rating
 from pathmix.discovery.forced import other_side
 from pathmix.discovery.tree import Tree
 from pathmix.engine.precision import engine_scope
+from pathmix.frontends.recognise import bind
+from pathmix.program.seeds import Seed
 from tests import exact, paths
 
 FAMILIES = {
@@ -200,6 +203,58 @@ def test_discrete_sites_behind_a_rare_side():
     above = stats.norm.sf(4.5)
     truth = {None: 1 - above, 0: 0.9 * above, 1: 0.09 * above, 2: 0.01 * above}
     assert masses == pytest.approx(truth, rel=1e-6)
+
+
+def numpyro_floors():
+    x, z = (numpyro.sample(name, dist.Normal(0, 1)) for name in "xz")
+    if x + z < 100:
+        n = int(jnp.floor(x + z))
+        numpyro.sample("y", dist.Normal(n, 1))
+
+
+def pyro_floors():
+    x, z = (pyro.sample(name, pdist.Normal(0.0, 1.0)) for name in "xz")
+    if x + z < 100:
+        n = int(torch.floor(x + z))
+        pyro.sample("y", pdist.Normal(float(n), 1.0))
+
+
+@pytest.mark.parametrize("model", [numpyro_floors, pyro_floors])
+def test_draws_that_stray_from_a_path_lead_to_others(model):
+    """Whole numbers that no prior run comes to, at the second decision; and one beyond the first."""
+    with engine_scope("float64"):
+        discovery = pathmix.Guided(samples=20, listed=1)
+        expedition = discovery.begin(bind(model, ()), Seed.of(0), lambda slp, draws: None)
+        path = expedition.snapshot().paths[0].slp.path
+        strays = {"x": np.array([20.0, 30.0, 70.0]), "z": np.array([20.5, 0.5, 70.0])}
+        assert expedition.further(Rating({path: 0.0}, {path: strays}))
+        found = [one.slp.path.decisions for one in expedition.snapshot().paths]
+    ends = {decisions[-1].value if len(decisions) == 2 else None for decisions in found}
+    assert {40, 30, None} <= ends
+
+
+def test_the_guide_of_a_path_strays_to_where_the_posterior_is():
+    """Told of a path's strays, guided search has what its guide rejects."""
+
+    def model(y):
+        x, z = (numpyro.sample(name, dist.Normal(0, 1)) for name in "xz")
+        numpyro.sample("y", dist.Normal(x + z, 0.1), obs=y)
+        if x + z < 6:
+            numpyro.sample("w", dist.Normal(0, 1))
+
+    told = []
+
+    class Told(pathmix.Guided):
+        def begin(self, program, seed, on_path):
+            expedition = super().begin(program, seed, on_path)
+            further = expedition.further
+            expedition.further = lambda rating: told.append(rating) or further(rating)
+            return expedition
+
+    discovery = Told(samples=10, listed=1)
+    exact.fit(model, 6.0, budget=100, discovery=discovery)
+    ((path, rows),) = told[0].strays.items()
+    assert path.decisions[0].value and np.all(rows["x"] + rows["z"] >= 6)
 
 
 def test_decisions_on_data_do_not_end_a_guided_search():
