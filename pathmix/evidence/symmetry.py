@@ -71,8 +71,11 @@ def _unnoticed(
     rows = [column[usable] for column in columns]
     swapped = [swapped_in(rows, together, *pair) for together, pair in tried]
     stacked = [np.concatenate(column) for column in zip(*swapped, strict=True)]
-    after = yield from fit.densities(vectors_of(fit, stacked))
-    density = np.where(after.inside, after.log_joint, np.nan).reshape(len(tried), -1)
+    vectors = vectors_of(fit, stacked)
+    after = yield from fit.densities(vectors)
+    # Outside of a support or of a box a value has no vector, even if no density depends on it.
+    there = np.asarray(after.inside) & np.all(np.isfinite(vectors), axis=1)
+    density = np.where(there, after.log_joint, np.nan).reshape(len(tried), -1)
     return np.all(np.abs(density - seen.log_joint[usable]) <= tolerance[usable], axis=1)
 
 

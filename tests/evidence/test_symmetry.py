@@ -159,3 +159,47 @@ def test_without_symmetry_the_elbo_s_guide_counts_for_one_order():
     two = next(path for path in posterior.paths if path.pinned["two"])
     # The prior finds both orders all the same, and says so: they agree, or the path is in doubt.
     assert two.doubts or two.log_evidence == pytest.approx(truth()[1], abs=4.5 * two.log_evidence_error)
+
+
+def in_boxes(y):
+    """Two of four coins come up before the last: nothing but their bounds depends on them."""
+    u = [numpyro.sample(f"u{i}", dist.Uniform(0, 1)) for i in range(4)]
+    heads = sum(int(one < 0.3) for one in u)
+    numpyro.sample("y", dist.Normal(heads, 1), obs=y)
+
+
+def in_boxes_of_a_vector(y):
+    u = numpyro.sample("u", dist.Uniform(0, 1).expand([4]).to_event(1))
+    heads = sum(int(u[i] < 0.3) for i in range(4))
+    numpyro.sample("y", dist.Normal(heads, 1), obs=y)
+
+
+def in_boxes_in_pyro(y):
+    u = [pyro.sample(f"u{i}", pdist.Uniform(0.0, 1.0)) for i in range(4)]
+    heads = sum(int(one < 0.3) for one in u)
+    pyro.sample("y", pdist.Normal(float(heads), 1.0), obs=y)
+
+
+def in_supports(y):
+    """Supports that differ, of which the density tells nothing."""
+    numpyro.sample("u0", dist.Uniform(0, 1))
+    numpyro.sample("u1", dist.Uniform(0, 2))
+    numpyro.sample("y", dist.Normal(numpyro.sample("m", dist.Normal(0, 1)), 1), obs=y)
+
+
+@pytest.mark.parametrize("model", [in_boxes, in_boxes_of_a_vector, in_boxes_in_pyro])
+def test_members_in_different_boxes_are_not_exchangeable(model):
+    y = torch.tensor(2.0) if model is in_boxes_in_pyro else 2.0
+    posterior = exact.fit(model, y, budget=400)
+    assert len(posterior.paths) == 16
+    for path in posterior.paths:
+        share = path.prior_mass
+        heads = round((np.log(share) - 4 * np.log(0.7)) / np.log(3 / 7))
+        assert share == pytest.approx(0.3**heads * 0.7 ** (4 - heads))
+        truth = np.log(share) + stats.norm.logpdf(2, heads, 1)
+        assert path.log_evidence_error < 0.05
+        assert path.log_evidence == pytest.approx(truth, abs=4.5 * path.log_evidence_error + 1e-6)
+
+
+def test_members_with_different_supports_are_not_exchangeable():
+    assert groups_of(in_supports, 1.0) == {}
