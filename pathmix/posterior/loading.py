@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from pathmix.engine.precision import Engine, engine_scope
@@ -11,7 +12,7 @@ from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.saving import check_same, contents
-from pathmix.program.program import Limits
+from pathmix.program.program import Limits, Program
 
 
 def load(
@@ -51,10 +52,19 @@ def _posterior(content: bytes, name: str, bound: Any) -> Posterior:
         with engine_scope(engine):
             program = bind(*bound)
         check_same(found.program, program, name)
-    return Posterior(
+    posterior = Posterior(
         **found.fields,
-        _program=program,
+        _program=None,
         _components=found.components,
         _engine=engine,
         _fingerprints=found.program,
     )
+    return posterior if program is None else replace(posterior, _program=_with_learned(program, posterior))
+
+
+def _with_learned(program: Program, posterior: Posterior) -> Program:
+    """With the values of parameters that were learned; those of a path are put in where it is followed."""
+    if posterior._parameters == "fixed":
+        return program
+    values = posterior.parameters if posterior._parameters == "learn" else {}
+    return program.with_parameters(values)

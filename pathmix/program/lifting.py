@@ -5,7 +5,7 @@ other arrays, and shares its compiled code.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,21 +15,8 @@ from numpyro.distributions.transforms import IdentityTransform
 
 from pathmix.errors import ParameterError
 from pathmix.program.graph import Graph
-from pathmix.program.parameters import Parameter, Part
-from pathmix.program.path import Path
+from pathmix.program.parameters import Parameter, Part, Values, plain, with_parts
 from pathmix.program.slp import BijectionTemplate, Site, StraightLineProgram
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """What the parameters are in a run: for all paths, and for some paths something else."""
-
-    values: dict[str, Any]
-    own: Mapping[Path, dict[Part, np.ndarray]]
-
-    def on(self, slp: StraightLineProgram) -> StraightLineProgram:
-        """A path at its own values."""
-        return at(slp, self.own.get(slp.path, {}))
 
 
 def captured(graph: Graph, values: Sequence[np.ndarray]) -> Graph:
@@ -41,6 +28,12 @@ def parts_at(slp: StraightLineProgram) -> dict[Part, np.ndarray]:
     """The values that the learned parameters of a path have in its graph."""
     values = slp.graph.consts[len(slp.graph.consts) - len(slp.parameters) :]
     return {p.part: np.asarray(value) for p, value in zip(slp.parameters, values, strict=True)}
+
+
+def parameters_of(slp: StraightLineProgram, values: Values) -> dict[str, Any]:
+    """What the parameters of a path are, given their values in the program."""
+    named = plain({name: values[name] for name in dict.fromkeys(slp.params) if name in values})
+    return with_parts(named, parts_at(slp))
 
 
 def at(slp: StraightLineProgram, parts: Mapping[Part, np.ndarray]) -> StraightLineProgram:
@@ -114,9 +107,7 @@ def check_undecided(slp: StraightLineProgram) -> None:
     if not count or not slp.conditions:
         return
     graph = _without(slp.graph, count)
-    moving: dict[
-        int, tuple[str, int]
-    ] = {}  # sites by input: their name, and a parameter behind their support
+    moving: dict[int, tuple[str, int]] = {}  # sites by input: name, and a parameter behind the support
     for number, site in enumerate(slp.sites):
         if site.bijection is not None and site.bijection.slots:
             first = min(graph.outputs(site.bijection.slots).sites, default=count)

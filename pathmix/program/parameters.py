@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpyro.distributions.transforms import IdentityTransform, IndependentTransform
 
 from pathmix.errors import ParameterError
 from pathmix.program.source import Source
@@ -41,6 +42,14 @@ class Parameter:
         """Of the unconstrained array that stands for it."""
         return tuple(self.bijection.inverse_shape(self.shape))
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether it has a constraint."""
+        bijection = self.bijection
+        while isinstance(bijection, IndependentTransform):
+            bijection = bijection.base_transform
+        return not isinstance(bijection, IdentityTransform)
+
     def freed(self, value: Any) -> np.ndarray:
         """The unconstrained array that stands for a value."""
         free = np.asarray(self.bijection.inv(jnp.asarray(value, float)))
@@ -52,9 +61,18 @@ class Parameter:
         return free
 
 
-def arrays_of(value: Any) -> list[np.ndarray]:
-    """The arrays of a parameter, in the order of its parts."""
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(value)]
+def plain(values: Values) -> dict[str, Any]:
+    """Values as NumPy has them."""
+    return {name: jax.tree.map(np.asarray, value) for name, value in values.items()}
+
+
+def parts_of(values: Values) -> dict[Part, Any]:
+    """The arrays of parameters, one by one."""
+    return {
+        Part(name, number): leaf
+        for name, value in values.items()
+        for number, leaf in enumerate(jax.tree.leaves(value))
+    }
 
 
 def is_learnable(array: Any) -> bool:

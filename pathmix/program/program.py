@@ -109,5 +109,8 @@ class Program:
 
     def with_parameters(self, values: Values, use: ParameterUse = "given") -> "Program":
         """The same program with other values of its parameters, or initial ones where there is none."""
-        params = {name: jax.tree.map(self.frontend.make_array, value) for name, value in values.items()}
+        make = self.frontend.make_array
+        params = {
+            name: jax.tree.map(lambda leaf: make(np.array(leaf)), value) for name, value in values.items()
+        }
         return replace(self, params=params, parameter_use=use)
