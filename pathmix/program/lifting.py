@@ -101,8 +101,13 @@ def _without(graph: Graph, count: int) -> Graph:
     return Graph(graph.jaxpr, graph.consts[: len(graph.consts) - count])
 
 
-def check_undecided(slp: StraightLineProgram) -> None:
-    """Refuse parameters that move the region of a path: draws do not show what comes in at its edge."""
+def check_learnable(slp: StraightLineProgram) -> None:
+    """Refuse parameters that are outside of their constraints, or move the region of a path.
+
+    Draws do not show what comes in at the edge of a region.
+    """
+    for parameter, value in zip(slp.parameters, parts_at(slp).values(), strict=True):
+        parameter.freed(value)
     count = len(slp.parameters)
     if not count or not slp.conditions:
         return

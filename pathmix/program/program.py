@@ -10,7 +10,7 @@ import numpy as np
 from pathmix.program.arguments import Frames, taken
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import OnFailure
-from pathmix.program.parameters import ParameterUse, Values
+from pathmix.program.parameters import ParameterUse, Values, plain
 from pathmix.program.path import Path
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
@@ -109,8 +109,5 @@ class Program:
 
     def with_parameters(self, values: Values, use: ParameterUse = "given") -> "Program":
         """The same program with other values of its parameters, or initial ones where there is none."""
-        make = self.frontend.make_array
-        params = {
-            name: jax.tree.map(lambda leaf: make(np.array(leaf)), value) for name, value in values.items()
-        }
+        params = jax.tree.map(lambda leaf: self.frontend.make_array(leaf.copy()), plain(values))
         return replace(self, params=params, parameter_use=use)

@@ -20,7 +20,7 @@ from pathmix.frontends.numpyro.tracedrun import TracedRun
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
-from pathmix.program.lifting import captured, check_undecided
+from pathmix.program.lifting import captured, check_learnable
 from pathmix.program.path import DecisionKind
 from pathmix.program.program import Program
 from pathmix.program.slp import Plate, StraightLineProgram
@@ -61,7 +61,7 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
         settled=run.settled,
         parameters=tuple(run.parameters.learned),
     )
-    check_undecided(slp)
+    check_learnable(slp)
     return slp
 
 

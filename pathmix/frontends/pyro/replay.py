@@ -22,7 +22,7 @@ from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.settle import settle
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
-from pathmix.program.lifting import check_undecided
+from pathmix.program.lifting import check_learnable
 from pathmix.program.program import Program
 from pathmix.program.slp import Facts, Plate, StraightLineProgram
 
@@ -96,7 +96,7 @@ def _program(
         fingerprint=fingerprint,
         parameters=tuple(seen.parameters.learned.values()),
     )
-    check_undecided(slp)
+    check_learnable(slp)
     return slp
 
 

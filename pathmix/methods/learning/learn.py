@@ -52,7 +52,7 @@ def learn(how: Literal["learn", "per-path"], run: Run, earlier: Earlier, seed: S
                 if is_whole and (state.settled or whole == _WHOLE_ROUNDS):
                     state.find_flat()
                     return remarked(posterior, state)
-            state.move()
+                state.move()
         except KeyboardInterrupt:
             if posterior is None or posterior is before:
                 raise

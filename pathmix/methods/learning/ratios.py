@@ -136,11 +136,13 @@ class Ratios:
         total = _logsumexp(after)
         slope = np.zeros(len(at))
         for level, own, part in slopes:
-            np.add.at(slope, own, np.exp(level - total) * part)
-        ratios = [np.exp(a - b) for a, b in zip(afters, befores, strict=True)]
-        value = float(total - _logsumexp(before))
-        error = _error(befores, ratios) / np.exp(value)
-        return Point(value, slope, _effective(after) / _effective(before), error)
+            with np.errstate(all="ignore"):
+                np.add.at(slope, own, np.exp(level - total) * part)
+        value = total - _logsumexp(before)
+        with np.errstate(all="ignore"):  # far from where the draws are
+            ratios = [np.exp(a - b - value) for a, b in zip(afters, befores, strict=True)]
+            share = _effective(after) / _effective(before)
+            return Point(value, slope, share, _error(befores, ratios))
 
     def curvature(self, part: Part) -> tuple[float, float]:
         """Of the evidence where draws are from, over the evidence, as a parameter moves; and its error."""
