@@ -21,6 +21,7 @@ from scipy import optimize, stats
 
 import pathmix
 from pathmix.errors import ChangedError, OptionError, ParameterError, PathmixError
+from pathmix.methods.learning.rounds import State
 
 Y = np.array([2.5, -1.0, 3.5, -2.0])
 positive = dist.constraints.positive
@@ -398,3 +399,26 @@ def test_parameters_of_an_equinox_module(tmp_path):
     posterior.save(tmp_path / "it.pathmix")
     again = pathmix.load(tmp_path / "it.pathmix", model, X, LINE)
     assert np.array_equal(again.predict(1, 9, X, LINE)["y"], posterior.predict(1, 9, X, LINE)["y"])
+
+
+def test_parameters_that_have_not_settled_spoil_the_verdict(monkeypatch):
+    monkeypatch.setattr("pathmix.methods.learning.learning._ROUNDS", 0)
+    monkeypatch.setattr("pathmix.methods.learning.learning._WHOLE_ROUNDS", 1)
+    posterior = sdvi(groups_numpyro).run(0, Y)
+    assert not posterior.verdict.ok
+    assert "have not settled after 1 round" in str(posterior.verdict)
+    assert posterior.parameters["tau"] == 1.0  # at which the posterior is, wherever the next round would be
+
+
+def test_ctrl_c_returns_what_was_reached(monkeypatch):
+    def look(self, posterior, *, is_whole):
+        if self.rounds == 2:
+            reached.append(posterior.log_evidence)
+            raise KeyboardInterrupt
+        plainly(self, posterior, is_whole=is_whole)
+
+    reached, plainly = [], State.look
+    monkeypatch.setattr(State, "look", look)
+    posterior = sdvi(groups_numpyro).run(0, Y)
+    assert posterior.interrupted and not posterior.verdict.ok
+    assert posterior.parameters["tau"] != 1.0 and [posterior.log_evidence] == reached

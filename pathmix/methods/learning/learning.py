@@ -1,4 +1,4 @@
-"""Learn: values of parameters at which the evidence is largest, found in rounds.
+"""Learning: values of parameters at which the evidence is largest, found in rounds.
 
 The slope of the log-evidence is the weighted sum of those of paths, and the slope of a path's own is a mean
 over its posterior (Fisher's identity). So each round fits posteriors at the present values, and moves these
