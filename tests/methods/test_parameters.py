@@ -17,7 +17,7 @@ import pytest
 import torch
 from numpyro.contrib.module import eqx_module
 from pyro.nn import PyroModule, PyroParam
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 
 import pathmix
 from pathmix.errors import ChangedError, OptionError, ParameterError, PathmixError
@@ -207,6 +207,27 @@ def test_own_parameters_are_saved(tmp_path):
     again = pathmix.load(tmp_path / "it.pathmix", branches_numpyro, Y)
     assert [path.parameters for path in again.paths] == [path.parameters for path in posterior.paths]
     assert np.ma.allequal(again.predict(1, 50, Y)["y"], posterior.predict(1, 50, Y)["y"])
+
+
+def test_a_parameter_of_what_a_continuous_branch_looks_at():
+    def model(y):
+        a = numpyro.sample("a", dist.Normal(numpyro.param("m", 0.0), 1.0))
+        b = numpyro.sample("b", dist.Normal(0.0, 1.0))
+        numpyro.sample("y", dist.Normal(a if a + b > 1 else 2 * a, 1.0), obs=y)
+
+    def log_evidence(m):
+        def high(a):
+            return stats.norm.pdf(a, m) * stats.norm.sf(1 - a) * stats.norm.pdf(3.0, a)
+
+        def low(a):
+            return stats.norm.pdf(a, m) * stats.norm.cdf(1 - a) * stats.norm.pdf(3.0, 2 * a)
+
+        return np.log(integrate.quad(lambda a: high(a) + low(a), -8, 12, points=[0, 1, 2, 3])[0])
+
+    found = float(sdvi(model).run(0, 3.0).parameters["m"])
+    best = optimize.minimize_scalar(lambda m: -log_evidence(m), bounds=(-2, 6), method="bounded")
+    assert log_evidence(best.x) - log_evidence(found) < 0.005
+    assert abs(found) > 0.5
 
 
 def alone_numpyro(y):

@@ -1,6 +1,7 @@
 """The parameters of a Pyro program: kept from run to run, and inputs of its graph where they are learned."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pyro
@@ -8,7 +9,7 @@ import torch
 from numpyro.distributions import biject_to
 from torch.overrides import TorchFunctionMode
 
-from pathmix.errors import ParameterError
+from pathmix.errors import HiddenRandomnessError, ParameterError
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.supports import read_support
 from pathmix.frontends.pyro.tape import replaced
@@ -21,13 +22,13 @@ class Parameters(TorchFunctionMode):
     """Gives `param` statements the values of the first run: initial values may be random. Or given ones.
 
     Modules register their tensors and go on to compute with them, so while this mode is active, a tensor that
-    was registered is replaced wherever it is used.
+    was registered is replaced wherever it is used. With initial values there is nothing to replace.
     """
 
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.program = program
-        # Those that are inputs of a graph, as far as they are known before it is traced.
+        # Those that are inputs of a graph: runs before have shown them.
         self.open = {
             name: value
             for name, value in program.params.items()
@@ -49,25 +50,22 @@ class Parameters(TorchFunctionMode):
                 self.learned[name] = _parameter(msg, tuple(known[name].shape))
         elif name in known:
             msg["value"] = known[name]
-        if self.program.parameter_use != "initial" and msg["value"] is not None:
+        elif self.inputs:
+            raise HiddenRandomnessError(f"this time it came to the parameter {name!r} at {caller()}")
+        if msg["value"] is not None:
             tensor = msg["args"][1] if len(msg["args"]) > 1 else None
             if isinstance(tensor, torch.nn.Parameter):
                 self._registered[id(tensor)] = tensor, msg["value"]
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether all that should be inputs are. A statement that no run before came to has no value yet."""
-        return self.program.parameter_use != "inputs" or all(
-            name in self.open or not self.program.params[name].is_floating_point() for name in self.names
-        )
+    def in_place(self) -> AbstractContextManager[Any]:
+        """This mode, where it is needed."""
+        return nullcontext() if self.program.parameter_use == "initial" else self
 
     def keep(self, msg: Any) -> None:
         """The value of a first statement."""
         self.program.params.setdefault(msg["name"], msg["value"].detach())
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if not self._registered:
-            return func(*args, **(kwargs or {}))
         positional, named = replaced((args, kwargs or {}), torch.Tensor, self._present)
         return func(*positional, **named)
 

@@ -65,7 +65,7 @@ def record(
         recorder.log.own_time,
         recorder.lookups,
         watched,
-        recorder.parameters,
+        recorder.parameters.in_place(),
         recorder,
     ):
         try:

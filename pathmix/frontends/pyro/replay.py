@@ -115,14 +115,12 @@ def _trace(
 
     def density(*values: torch.Tensor) -> list[Any]:
         replayer.begin(values)
-        with subsampling(replayer.choose), replayer.lookups, replayer.parameters, replayer:
+        with subsampling(replayer.choose), replayer.lookups, replayer.parameters.in_place(), replayer:
             program()
         return replayer.outputs()
 
     flat = flatten(density, inputs, _pinned(batch_run))
     replayer.following.check_complete()
-    if not replayer.parameters.is_complete:
-        return _trace(program, batch_run, plates, computed_indices=computed_indices)
     # What distributions take is there to be looked at where it depends on no site; nothing else needs it.
     first = len(flat.outputs) - len(replayer.checked)
     for (parameter, site, source), node in zip(replayer.checked, flat.outputs[first:], strict=True):

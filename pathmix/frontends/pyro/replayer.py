@@ -172,9 +172,6 @@ class Replayer(Messenger):
     def _pyro_param(self, msg: Any) -> None:
         self.parameters.give(msg)
 
-    def _pyro_post_param(self, msg: Any) -> None:
-        self.parameters.keep(msg)
-
     def _support(self, msg: Any) -> None:
         mask = mask_of(msg)
         if mask is not True and not is_discrete(msg):
