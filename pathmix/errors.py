@@ -33,6 +33,10 @@ class InvalidParameterError(ProgramError, ValueError):
     """A parameter of a distribution is outside of what the distribution allows."""
 
 
+class ParameterError(ProgramError):
+    """A parameter of the program (`numpyro.param`, `pyro.param`) cannot be learned."""
+
+
 class UnsupportedSiteError(ProgramError):
     """A latent site has a distribution that no guide can cover."""
 

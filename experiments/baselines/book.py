@@ -4,7 +4,7 @@ import numpy as np
 
 from experiments.baselines.known_path import KnownPath, known_path
 from pathmix.discovery import Discovered
-from pathmix.discovery.cells import cell_of
+from pathmix.discovery.steps import steps
 from pathmix.engine.executables import Executables
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.path import Path
@@ -44,9 +44,8 @@ class Book:
         known = self._paths.get(batch_run.path)
         if known is None:
             slp = frontend.replay(self.program, batch_run)
-            cell = cell_of(slp)
             draws = {name: values[batch_run.inside] for name, values in batch_run.values.items()}
-            known = self._add(slp, draws, cell.probability if cell.is_path else 0.0, discovered=False)
+            known = self._add(slp, draws, _known_mass(slp, draws), discovered=False)
         return known, batch_run
 
     def _add(
@@ -55,3 +54,9 @@ class Book:
         known = known_path(slp, draws, prior_mass, self._executables, discovered=discovered)
         self._paths[slp.recorded] = known
         return known
+
+
+def _known_mass(slp: StraightLineProgram, draws: SiteRows) -> float:
+    """The prior probability of a path, where all of it is known."""
+    chances = [step.probability for step in steps(slp, draws)]
+    return float(np.prod([0.0 if chance is None else chance for chance in chances]))

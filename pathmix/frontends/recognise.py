@@ -1,8 +1,8 @@
 """Recognise: which library a program is written in, found by running it up to its first statement."""
 
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -70,8 +70,13 @@ def _pyro_frontend() -> Frontend:
     return cast(Frontend, frontend)
 
 
-def _pyro_unvalidated() -> AbstractContextManager[None]:
-    return sys.modules["pyro"].validation_enabled(False)
+@contextmanager
+def _pyro_undisturbed() -> Iterator[None]:
+    """Without validation; modules may write into the parameter store before their first statement."""
+    pyro = sys.modules["pyro"]
+    store = pyro.get_param_store()
+    with pyro.validation_enabled(False), store.scope(store.get_state()):
+        yield
 
 
 def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
@@ -91,7 +96,7 @@ def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: d
             stack.enter_context(torch.random.fork_rng(devices=[]))
         for library in loaded_libraries():
             # Validation would end the program at a parameter that is told of better later.
-            stack.enter_context(unvalidated() if library == "numpyro" else _pyro_unvalidated())
+            stack.enter_context(unvalidated() if library == "numpyro" else _pyro_undisturbed())
             stack.enter_context(watched(library, stop_at(library)))
         # A program may need its own library's arrays where the user gives lists, or NumPy's.
         made = [numpyro_frontend.adapt(taken((args, kwargs), jnp.asarray, "arrays"))]

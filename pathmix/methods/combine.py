@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic
 
 import numpy as np
@@ -19,6 +19,7 @@ from pathmix.posterior.notes import common_notes
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.status import Status
 from pathmix.posterior.weights import Weighting, path_weights
+from pathmix.program.lifting import parameters_of
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 
@@ -120,9 +121,13 @@ def combine(
 ) -> Posterior:
     """The posterior, with a method's own notes first."""
     report = DiscoveryReport.of(found, log_d_min=log_d_min)
-    paths = [(one.contender.slp, one.fitted) for one in judged]
+    paths = [
+        (slp, replace(one.fitted, parameters=parameters_of(slp, program.params)))
+        for one in judged
+        for slp in (one.contender.slp,)
+    ]
     return Posterior(
-        paths=tuple(one.fitted for one in judged),
+        paths=tuple(fitted for _, fitted in paths),
         discovery=report,
         notes=(*own_notes, *common_notes(program, found, report, paths)),
         interrupted=interrupted,

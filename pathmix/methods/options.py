@@ -52,6 +52,7 @@ def check_options(options: Any) -> None:
     check_choice("gradient", options.gradient, ("auto", "reparam", "score", "truncated"))
     if not isinstance(options.boxes, bool):
         raise OptionError(f"boxes must be True or False, not {options.boxes!r}.")
+    check_choice("parameters", options.parameters, ("fixed", "learn", "per-path"))
     if options.threads is not None:
         check_positive_int("threads", options.threads)
     check_positive_int("memory_limit", options.memory_limit)

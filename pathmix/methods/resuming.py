@@ -14,7 +14,7 @@ from pathmix.discovery.contenders import Contender
 from pathmix.engine.precision import Precision
 from pathmix.errors import ChangedError, OptionError
 from pathmix.posterior.fitted import FittedPath
-from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.posterior import ParametersOption, Posterior
 from pathmix.program.fingerprints import of_model
 from pathmix.program.path import Path
 from pathmix.program.program import Program
@@ -22,8 +22,10 @@ from pathmix.program.seeds import Seed
 from pathmix.training.fit import PathFit
 
 
-def resumable(posterior: Posterior, model: Callable[..., Any], precision: Precision) -> tuple[Seed, Program]:
-    """The seed and the program of a posterior; an error where another model or precision was used."""
+def resumable(
+    posterior: Posterior, model: Callable[..., Any], precision: Precision, parameters: ParametersOption
+) -> tuple[Seed, Program]:
+    """The seed and the program of a posterior; an error where something else was used."""
     program, seed = posterior._bound, posterior._seed
     if seed is None:
         raise OptionError("Only posteriors of SDVI can be resumed.")
@@ -32,6 +34,11 @@ def resumable(posterior: Posterior, model: Callable[..., Any], precision: Precis
     if posterior._engine.precision != precision:
         raise ChangedError(
             f"The posterior was computed in {posterior._engine.precision}, not in {precision}."
+        )
+    if posterior._parameters not in ("fixed", parameters):
+        raise ChangedError(
+            "The parameters of the posterior were learned: resume it with "
+            f'parameters="{posterior._parameters}".'
         )
     return seed, program
 
@@ -48,19 +55,24 @@ def with_budget(allocation: Allocation, budget: int | None) -> Allocation:
 
 @dataclass(frozen=True)
 class Earlier:
-    """A posterior to go on from, and how the new iterations are shared."""
+    """What a run goes on from, a posterior if there is one, and how its iterations are shared."""
 
-    posterior: Posterior
+    posterior: Posterior | None
     allocation: Allocation
+    searches: bool = True  # for more paths
 
     @cached_property
     def worth(self) -> dict[Path, float]:
         """The log-evidences of its paths."""
-        return {p.path: p.log_evidence for p in self.posterior.paths if np.isfinite(p.log_evidence)}
+        return {p.path: p.log_evidence for p in self._paths if np.isfinite(p.log_evidence)}
+
+    @property
+    def _paths(self) -> tuple[FittedPath, ...]:
+        return () if self.posterior is None else self.posterior.paths
 
     def take_over(self, contenders: Sequence[Contender[PathFit]]) -> None:
         """Give guides the parameters that they had; twins share them."""
-        known = {path.path: path for path in self.posterior.paths if path.steps > 0}
+        known = {path.path: path for path in self._paths if path.steps > 0}
         taken = set[PathFit]()
         for one in contenders:
             before = known.get(one.slp.path)

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable, Hashable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, cast
 
@@ -28,6 +28,7 @@ from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.checkpoint import OnChange, checkpointed
 from pathmix.methods.combine import Outcome, combine, judge
+from pathmix.methods.learning import Setting, learn
 from pathmix.methods.online import train_online
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
 from pathmix.methods.resuming import Earlier, resumable, with_budget
@@ -35,7 +36,7 @@ from pathmix.methods.scouting import Scouting, problems
 from pathmix.posterior.components import Component
 from pathmix.posterior.evidence import Efforts
 from pathmix.posterior.fitted import FittedGuide, GradientKind
-from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.posterior import ParametersOption, Posterior
 from pathmix.posterior.weights import Weighting
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
@@ -104,6 +105,10 @@ class SDVI:
         memory_limit: bytes that one batch of paths of the same structure may take.
         cache: whether what was compiled is kept for the next process: in the user's cache folder (or the one
             that the environment variable PATHMIX_CACHE names), in a folder of yours, or not at all.
+        parameters: what becomes of `numpyro.param`, `pyro.param` and the parameters of modules. "fixed" keeps
+            their values. "learn" looks for values at which the evidence of all paths together is largest; a
+            parameter belongs to all paths that use it. "per-path" gives every path its own, at which its own
+            evidence is largest. See `posterior.parameters` and `path.parameters`.
         progress: show a progress bar in terminals and notebooks.
         checkpoint: a folder. A run that was ended, by a power cut or otherwise, goes on from there if it is
             started again with the same model, arguments, options and seed, and gives the same bits as one
@@ -143,6 +148,7 @@ class SDVI:
     threads: int | None = field(default=None, kw_only=True)
     memory_limit: int = field(default=MEMORY_LIMIT, kw_only=True)
     cache: CacheOption = field(default=True, kw_only=True)
+    parameters: ParametersOption = field(default="fixed", kw_only=True)
     progress: bool = field(default=True, kw_only=True)
     checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
     on_change: OnChange = field(default="refuse", kw_only=True)
@@ -153,6 +159,8 @@ class SDVI:
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
         check_surroundings("SDVI.run", (seed, args, kwargs))
+        if self.parameters != "fixed":
+            return self._learn(Seed.of(seed), args, kwargs)
         return self._run(Seed.of(seed), args, kwargs)
 
     def resume(self, posterior: Posterior, *, budget: int | None = None) -> Posterior:
@@ -162,12 +170,33 @@ class SDVI:
         counted. Paths are found once more, by the same seed, and optimisers start anew.
         """
         check_surroundings("SDVI.resume", ())
-        seed, program = resumable(posterior, self.model, self.precision)
+        seed, program = resumable(posterior, self.model, self.precision, self.parameters)
         allocation = with_budget(self.allocation, budget)
+        if self.parameters != "fixed":
+            return self._learn(seed, program.args, program.kwargs, Earlier(posterior, allocation))
         return self._run(seed, program.args, program.kwargs, Earlier(posterior, allocation))
 
-    def _run(
+    def _learn(
         self, root: Seed, args: tuple[Any, ...], kwargs: dict[str, Any], earlier: Earlier | None = None
+    ) -> Posterior:
+        """Run again and again, at parameters that get better."""
+        assert self.parameters != "fixed"
+        by_evidence = self if self.weights == "evidence" else replace(self, weights="evidence")
+        posterior = learn(
+            self.parameters,
+            lambda setting, earlier: by_evidence._run(root, args, kwargs, earlier, setting),
+            Earlier(None, self.allocation) if earlier is None else earlier,
+            root.child(2),
+        )
+        return posterior if self.weights == "evidence" else posterior.reweight(self.weights)
+
+    def _run(
+        self,
+        root: Seed,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        earlier: Earlier | None = None,
+        setting: Setting | None = None,
     ) -> Posterior:
         engine = Engine(self.precision, self.cache)
         with (
@@ -179,6 +208,8 @@ class SDVI:
             ExitStack() as stack,
         ):
             program = bind(self.model, args, kwargs, self.discovery.limits)
+            if setting is not None:
+                program = program.with_parameters(setting.values, "inputs")
             answer = stack.enter_context(checkpointed(self, program, root, executables.answer))
             workshop = Workshop(executor, executables, answer)
 
@@ -188,6 +219,7 @@ class SDVI:
 
             def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> tuple[Target, PathFit]:
                 progress.stage(f"discovery: {number + 1} paths")
+                slp = slp if setting is None else setting.on(slp)
                 target = make_target(slp, read_region(slp, draws, boxes=self.boxes), draws)
                 guide = self._guide_for(target) if target.dim else MeanField()
                 same = (problem(target), guide)
@@ -206,7 +238,7 @@ class SDVI:
             )
             with watch.stage("discovery"):
                 exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
-                if earlier is not None:
+                if earlier is not None and earlier.searches:
                     exploration.again(Rating(earlier.worth))
             fitting = problems(exploration.contenders)
 
@@ -241,9 +273,8 @@ class SDVI:
                 weigh(workshop, begun, contenders, efforts if thorough else None)
             # Posteriors compile for themselves, so they hold nothing of what training needed.
             weighting: Weighting = "elbo" if self.weights == "elbo" else "evidence"
-            judged = judge(
-                contenders, partial(_outcome, executables=Executables(self.memory_limit)), weighting
-            )
+            drawing = Executables(self.memory_limit) if setting is None else setting.executables
+            judged = judge(contenders, partial(_outcome, executables=drawing), weighting)
             notes = training_notes(
                 fits, [one.fitted for one in judged], interrupted=interrupted, by_elbo=self.weights == "elbo"
             )

@@ -51,6 +51,7 @@ class FittedPath:
     chain_acceptance: float = math.nan  # share of the proposals that its chains accepted
     failure: Exception | None = None  # what ended the work on this path
     guide: FittedGuide | None = field(default=None, repr=False)
+    parameters: dict[str, Any] = field(default_factory=dict, repr=False)  # of the program, as they are here
     # The ELBO estimate of every training step.
     history: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
 

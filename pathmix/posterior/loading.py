@@ -1,17 +1,25 @@
 """Posteriors from files."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
+
+import jax
+import numpy as np
 
 from pathmix.engine.precision import Engine, engine_scope
 from pathmix.errors import OptionError
 from pathmix.files.archive import read
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
+from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.saving import check_same, contents
-from pathmix.program.program import Limits
+from pathmix.program.program import Limits, Program
+from pathmix.program.seeds import Seed
+
+_RUNS = 100  # that show the parameters of modules
 
 
 def load(
@@ -51,10 +59,33 @@ def _posterior(content: bytes, name: str, bound: Any) -> Posterior:
         with engine_scope(engine):
             program = bind(*bound)
         check_same(found.program, program, name)
-    return Posterior(
+    posterior = Posterior(
         **found.fields,
-        _program=program,
+        _program=None,
         _components=found.components,
         _engine=engine,
         _fingerprints=found.program,
     )
+    if program is None:
+        return posterior
+    if posterior._parameters == "fixed":
+        return replace(posterior, _program=program)
+    with engine_scope(engine):
+        posterior = replace(posterior, paths=tuple(_with_modules(posterior.paths, program)))
+        # Those of a path alone are put in where it is followed.
+        values = posterior.parameters if posterior._parameters == "learn" else {}
+        return replace(posterior, _program=program.with_parameters(values))
+
+
+def _with_modules(paths: Sequence[FittedPath], program: Program) -> Iterator[FittedPath]:
+    """Paths with parameters of modules as these have them: a file has their arrays only."""
+    if any(isinstance(value, tuple) for path in paths for value in path.parameters.values()):
+        for _ in program.frontend.explore(program, Seed.of(0), np.ones(_RUNS, bool)):
+            pass  # now the program knows its parameters
+    trees = {name: jax.tree.structure(value) for name, value in program.params.items()}
+    for path in paths:
+        values = {
+            name: trees[name].unflatten(jax.tree.leaves(value)) if name in trees else value
+            for name, value in path.parameters.items()
+        }
+        yield replace(path, parameters=values)

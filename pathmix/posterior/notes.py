@@ -45,7 +45,8 @@ def common_notes(
             "even if the data favour them. More prior runs see more of them: "
             f"discovery=pathmix.PriorDiscovery({10 * found.samples:_})."
         )
-    if params := sorted({name for slp in slps for name in slp.params}):
+    params = sorted({name for slp in slps for name in slp.params})
+    if params and program.parameter_use == "initial":
         notes.append(f"Parameters are kept at their initial values: {', '.join(params)}.")
     notes += sorted({remark for slp in slps for remark in slp.facts.remarks})
     if not any(slp.facts.is_conditioned for slp in slps):

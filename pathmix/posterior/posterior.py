@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -34,9 +34,10 @@ from pathmix.program.program import JointDraw, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.wishes import Wishes
 
+ParametersOption = Literal["fixed", "learn", "per-path"]
 SAVED = (
     "paths", "discovery", "notes", "interrupted", "timings", "weighting", "_flaws", "_sought", "_stacked",
-    "_fresh_plates", "_seed",
+    "_fresh_plates", "_seed", "_parameters",
 )  # fmt: skip
 
 
@@ -59,6 +60,7 @@ class Posterior:
     _fresh_plates: bool = False  # see `with_fresh_plates`
     _fingerprints: Fingerprints | None = None  # of the program, where a file tells them
     _seed: Seed | None = None  # of a run that can be resumed
+    _parameters: ParametersOption = "fixed"  # how they were found
 
     @cached_property
     def elbo(self) -> float:
@@ -139,6 +141,18 @@ class Posterior:
         """The weight of each path, by its label."""
         return {path.label: path.weight for path in self.paths}
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The values of the program's parameters, by name, fixed or learned; a module's are a tree of arrays.
+
+        If every path has its own there is no such thing: `path.parameters` has them, also otherwise.
+        """
+        if self._parameters == "per-path":
+            raise PathmixError(
+                "Every path has its own values of parameters: posterior.paths[0].parameters, and so on."
+            )
+        return {name: value for path in reversed(self.paths) for name, value in path.parameters.items()}
+
     @cached_property
     def address_weights(self) -> dict[tuple[str, ...], float]:
         """Weights of address paths: what the paper calls straight-line programs."""
@@ -183,7 +197,6 @@ class Posterior:
         with engine_scope(self._engine):
             root = Seed.of(seed)
             path, pieces = self._sample(root.child(0), count)
-            program = self._bound.with_arguments(args, kwargs)
             predicted: list[Piece] = []
             for number, (rows, values) in enumerate(pieces):
                 position = int(path[rows[0]])
@@ -193,6 +206,7 @@ class Posterior:
                     fresh_plates=self._fresh_plates,
                     simulate=self._open_sites(position),
                 )
+                program = self._program_of(position).with_arguments(args, kwargs)
                 predicted += simulate(program, wishes, root.child(1, number), rows)
             return merge(predicted, path)
 
@@ -219,10 +233,11 @@ class Posterior:
         check_surroundings("posterior.log_likelihood", (seed, args, kwargs))
         with engine_scope(self._engine):
             path, pieces = self._sample(Seed.of(seed), count)
-            program = self._bound.with_arguments(args, kwargs)
             found = np.zeros(count)
             for rows, values in pieces:
-                latent = {name: values[name] for name in self.paths[path[rows[0]]].addresses}
+                position = int(path[rows[0]])
+                latent = {name: values[name] for name in self.paths[position].addresses}
+                program = self._program_of(position).with_arguments(args, kwargs)
                 found[rows] = log_likelihoods(program, latent)
             return found
 
@@ -234,8 +249,10 @@ class Posterior:
         check_surroundings("posterior.log_prob", dict(values))
         given = {name: as_numbers(name, value) for name, value in values.items()}
         with engine_scope(self._engine):
-            path = path_at(self._bound, given)
             known = {part.outline.recorded: position for position, part in enumerate(self._components)}
+            path = path_at(self._bound, given, supported=self._parameters != "per-path")
+            if path in known and self._parameters == "per-path":  # where supports are that path's own
+                path = path_at(self._program_of(known[path]), given)
             if path is None or path not in known:
                 return -np.inf
             outline = self._components[known[path]].outline
@@ -313,6 +330,12 @@ class Posterior:
             )
         return self._program
 
+    def _program_of(self, position: int) -> Program:
+        """The program with the parameters of a path."""
+        if self._parameters != "per-path":
+            return self._bound
+        return self._bound.with_parameters({**self._bound.params, **self.paths[position].parameters})
+
     def _sample(self, seed: Seed, count: int) -> tuple[np.ndarray, list[Piece]]:
         """The path of each draw, and the values of each path's draws."""
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
@@ -331,6 +354,6 @@ class Posterior:
             drawn = component.draw(seed.child(1, int(position)), len(rows))
             if component.inert:
                 again = seed.child(2, int(position))
-                drawn = redraw(self._bound, component, again, drawn)
+                drawn = redraw(self._program_of(int(position)), component, again, drawn)
             pieces.append((rows, drawn))
         return path, pieces

@@ -11,9 +11,12 @@ from pathmix.program.seeds import Seed
 from pathmix.program.wishes import OutsideSupport, Wishes
 
 
-def path_at(program: Program, values: dict[str, np.ndarray]) -> Path | None:
-    """The path, as recorded; None where the values are off a support, or the program fails with them."""
-    wishes = Wishes({n: v[None] for n, v in values.items()}, complete=True, supported=True)
+def path_at(program: Program, values: dict[str, np.ndarray], *, supported: bool = True) -> Path | None:
+    """The path, as recorded; None where the program fails with the values, or they are off a support.
+
+    Supports are looked at only if values must be `supported`.
+    """
+    wishes = Wishes({n: v[None] for n, v in values.items()}, complete=True, supported=supported)
     try:
         return next(iter(program.frontend.explore(program, Seed.of(0), np.ones(1, bool), wishes=wishes))).path
     except (ValueLookupError, RunawayProgramError, Warning):

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+import jax
 import numpy as np
 
 from pathmix.program.arguments import Frames, taken
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import OnFailure
+from pathmix.program.parameters import ParameterUse, Values, plain
 from pathmix.program.path import Path
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
@@ -90,7 +92,9 @@ class Program:
     kwargs: dict[str, Any]
     frontend: Frontend
     limits: Limits = Limits()
-    params: dict[str, Any] = field(default_factory=dict, compare=False)  # initial values, kept between runs
+    # Values of parameters: those of the first run that had them, kept between runs, or given ones.
+    params: dict[str, Any] = field(default_factory=dict, compare=False)
+    parameter_use: ParameterUse = "initial"
     frames: Frames = "as given"  # what becomes of DataFrames among the arguments
 
     def __call__(self) -> Any:
@@ -102,3 +106,8 @@ class Program:
         """The same model with other arguments."""
         args, kwargs = taken((args, kwargs), self.frontend.make_array, self.frames)
         return replace(self, args=args, kwargs=kwargs)
+
+    def with_parameters(self, values: Values, use: ParameterUse = "given") -> "Program":
+        """The same program with other values of its parameters, or initial ones where there is none."""
+        params = jax.tree.map(lambda leaf: self.frontend.make_array(leaf.copy()), plain(values))
+        return replace(self, params=params, parameter_use=use)

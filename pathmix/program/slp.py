@@ -8,6 +8,7 @@ import numpy as np
 
 from pathmix.program.graph import Graph
 from pathmix.program.outline import Outline, SiteOutline
+from pathmix.program.parameters import Parameter
 from pathmix.program.path import Path
 from pathmix.program.source import Source
 
@@ -119,6 +120,8 @@ class StraightLineProgram:
     looked_at: frozenset[str] = frozenset()  # pinned sites that decide something which no condition shows
     settled: Settled | None = None  # where the run that found the path tells; the graph says it too
     fingerprint: str = ""  # of the trace, where a front end takes one
+    # Those that are learned: their values are the last arrays that the graphs captured.
+    parameters: tuple[Parameter, ...] = ()
 
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1

@@ -45,7 +45,7 @@ def _length(msg: Any) -> tuple[int, ...]:
     return (jnp.shape(jax.tree.leaves(xs)[0])[0] if length is None else length,)
 
 
-def sites_inside(msg: Any, key: jax.Array) -> list[Any]:
-    """The sites of what a control-flow message runs, with values drawn from their prior."""
+def statements_inside(msg: Any, key: jax.Array) -> list[Any]:
+    """The statements of what a control-flow message runs, with values drawn from their prior."""
     kwargs = {**msg["kwargs"], "rng_key": key, "substitute_stack": list(msg["kwargs"]["substitute_stack"])}
-    return [site for site in gathered(msg["fn"](*msg["args"], **kwargs)) if site["type"] == "sample"]
+    return gathered(msg["fn"](*msg["args"], **kwargs))

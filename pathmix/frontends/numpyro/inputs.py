@@ -12,13 +12,14 @@ import numpy as np
 from pathmix.doors.jax import ClosedJaxpr, Literal, Primitive, ShapedArray, computed_by, nameless
 from pathmix.frontends.numpyro.templates import written_out
 from pathmix.program.graph import Graph
+from pathmix.program.parameters import Part
 
 
 class Name(NamedTuple):
-    """What an input is: the value of a site, a given value, a key, or the rows of a plate."""
+    """What an input is: the value of a site or parameter, a given value, a key, or the rows of a plate."""
 
     kind: str
-    name: str | int
+    name: str | int | Part
 
 
 _input = Primitive("pathmix_input")

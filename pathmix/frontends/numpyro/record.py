@@ -17,9 +17,10 @@ from pathmix.doors.jax import Tracer, trace_of
 from pathmix.doors.numpyro import Messenger
 from pathmix.errors import PathmixError, ProgramError
 from pathmix.frontends.decisions import agree, as_tuples, seen
-from pathmix.frontends.numpyro.control_flow import follow_wishes, sites_inside
+from pathmix.frontends.numpyro.control_flow import follow_wishes, statements_inside
 from pathmix.frontends.numpyro.inputs import traced
 from pathmix.frontends.numpyro.lazily import Lazily
+from pathmix.frontends.numpyro.parameters import refuse_inside
 from pathmix.frontends.numpyro.routing import note_tracers, routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
@@ -85,9 +86,10 @@ class _Recorder(Messenger):
         self.program, self.seeds, self.leader, self.wishes, self.walk = program, seeds, leader, wishes, walk
         self.size = len(seeds)
         self.log = SiteLog(program.limits)
-        self.supply = Supply(seeds, wishes, lambda value: self.lazily.of(value))
+        self.traced_run = TracedRun(program, is_kept=wishes.follows_prior)
+        parameter = self.traced_run.parameters.rows
+        self.supply = Supply(seeds, wishes, lambda value: self.lazily.of(value), parameter)
         self.lazily = Lazily(self.size, self.supply.rows)
-        self.traced_run = TracedRun(is_kept=wishes.follows_prior)
         self.decisions: list[Decision] = []
         self.sources: list[Source] = []
         self.settled: list[bool] = []  # decisions in which free sites have no say
@@ -102,7 +104,7 @@ class _Recorder(Messenger):
         """The program under tracing, to its end."""
         self.trace = trace_of(token)
         self.supply.begin(token)
-        self.traced_run.begin()
+        self.traced_run.begin(token)
         with self.log.own_time, self:  # from here: JAX counts the tracing itself as compilation
             self.program()
         self.walk.end()
@@ -153,6 +155,7 @@ class _Recorder(Messenger):
     def process_message(self, msg: Any) -> None:
         self.traced_run.note_plate(msg)
         freeze_plumbing(msg)
+        self.traced_run.parameters.give(msg)
         if msg["type"] == "control_flow":
             self._enter_control_flow(msg)
         if msg["type"] == "deterministic":
@@ -213,7 +216,10 @@ class _Recorder(Messenger):
         if not wishes.follows_prior:
             given = {name: supply.given(name) for name in wishes.given}
             follow_wishes(msg, wishes, given, supply.key(supply.next_key()))
-        for site in sites_inside(msg, key):
+        inside = statements_inside(msg, key)
+        if self.program.parameter_use == "inputs":
+            refuse_inside(inside)
+        for site in inside:
             if is_latent(site) and SIMULATED not in site["infer"]:
                 self._site(site, drawn=site["value"])
         msg["kwargs"]["substitute_stack"].append(("substitute", self.inputs))

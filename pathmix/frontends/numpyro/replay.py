@@ -20,6 +20,7 @@ from pathmix.frontends.numpyro.tracedrun import TracedRun
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
+from pathmix.program.lifting import captured, check_learnable
 from pathmix.program.path import DecisionKind
 from pathmix.program.program import Program
 from pathmix.program.slp import Plate, StraightLineProgram
@@ -37,7 +38,7 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     here = density.ranges.known(graph, batch_run.known)
     # Along the path, pinned sites are numbers: a support that depends on them alone is as good as any.
     bounds = density.bounds | {name: here[name] for name in density.bijections.keys() & here.keys()}
-    return StraightLineProgram(
+    slp = StraightLineProgram(
         path=batch_run.path,
         recorded=batch_run.path,
         sources=batch_run.sources,
@@ -60,7 +61,10 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
         plates=run.plates,
         minibatch=minibatch,
         settled=run.settled,
+        parameters=tuple(run.parameters.learned),
     )
+    check_learnable(slp)
+    return slp
 
 
 def _graph(run: TracedRun, batch_run: BatchRun, plates: tuple[Plate, ...]) -> Graph:
@@ -68,8 +72,11 @@ def _graph(run: TracedRun, batch_run: BatchRun, plates: tuple[Plate, ...]) -> Gr
     if run.error is not None:
         raise run.error
     assert run.jaxpr is not None
-    sites = [Name("site", name) for name in batch_run.path.addresses]
-    return graph_of(run.jaxpr, [*sites, *(Name("rows", plate.name) for plate in plates)])
+    parts = [parameter.part for parameter in run.parameters.learned]
+    inputs = [Name("param", part) for part in parts]
+    inputs += [Name("site", name) for name in batch_run.path.addresses]
+    inputs += [Name("rows", plate.name) for plate in plates]
+    return captured(graph_of(run.jaxpr, inputs), [run.parameters.rows(part) for part in parts])
 
 
 def _retraced(program: Program, batch_run: BatchRun, plates: tuple[Plate, ...]) -> TracedRun:
@@ -88,7 +95,7 @@ class _Replayer(Messenger):
         super().__init__()
         self.program, self.values, self.plates = program, batch_run.values, plates
         self.following = Following(batch_run.path)
-        self.traced_run = TracedRun(is_kept=True)
+        self.traced_run = TracedRun(program, is_kept=True)
 
     def run(self, token: Any) -> list[Any]:
         """The program under tracing."""
@@ -103,7 +110,7 @@ class _Replayer(Messenger):
             )
             for plate in self.plates
         }
-        self.traced_run.begin()
+        self.traced_run.begin(token)
         with self:
             self.program()
         return self.traced_run.outputs()
@@ -125,6 +132,7 @@ class _Replayer(Messenger):
             msg["value"] = self.rows[msg["name"]]
         self.traced_run.note_plate(msg)
         freeze_plumbing(msg)
+        self.traced_run.parameters.give(msg)
         if msg["type"] == "control_flow":
             msg["kwargs"]["substitute_stack"].append(("substitute", self.inputs))
         if msg["type"] != "sample":

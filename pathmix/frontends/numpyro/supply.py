@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from pathmix.frontends.numpyro.operations import Rows
 from pathmix.frontends.numpyro.sites import in_plate, is_discrete
 from pathmix.frontends.numpyro.templates import by_template
 from pathmix.frontends.supports import inside
+from pathmix.program.parameters import Part
 from pathmix.program.path import PinnedValue
 from pathmix.program.seeds import SeedBatch
 from pathmix.program.source import caller
@@ -25,11 +26,17 @@ from pathmix.program.wishes import OutsideSupport, Wishes
 class Supply:
     """The inputs of one trace, and what they are in each run of the batch.
 
-    `values_of` computes what a tracer stands for.
+    `values_of` computes what a tracer stands for, `parameter` gives the value of one that is learned.
     """
 
-    def __init__(self, seeds: SeedBatch, wishes: Wishes, values_of: Callable[[Any], np.ndarray]) -> None:
-        self.seeds, self.wishes, self.values_of = seeds, wishes, values_of
+    def __init__(
+        self,
+        seeds: SeedBatch,
+        wishes: Wishes,
+        values_of: Callable[[Any], np.ndarray],
+        parameter: Callable[[Part], Any],
+    ) -> None:
+        self.seeds, self.wishes, self.values_of, self.parameter = seeds, wishes, values_of, parameter
         self.sites: dict[str, Any] = {}  # the values of each, or the tracer of its draw
         self.pinned: dict[str, PinnedValue] = {}
         self.fresh: set[str] = set()  # sites that a prediction draws beside the given ones
@@ -41,7 +48,9 @@ class Supply:
     def rows(self, name: Name) -> Any:
         """The values of an input, for `Lazily`."""
         if name.kind == "key":
-            return self.seeds.keys(int(name.name))
+            return self.seeds.keys(int(cast(int, name.name)))
+        if isinstance(name.name, Part):
+            return Rows(self.parameter(name.name), differs=False)
         if name.kind == "given":
             given = self.wishes.given[str(name.name)]
             return given.astype(jnp.result_type(given))

@@ -4,7 +4,9 @@ from typing import Any
 
 from pathmix.doors.jax import ClosedJaxpr
 from pathmix.frontends.numpyro.density import Density
+from pathmix.frontends.numpyro.parameters import Parameters
 from pathmix.program.path import Decision
+from pathmix.program.program import Program
 from pathmix.program.slp import Plate, Settled
 
 
@@ -15,15 +17,17 @@ class TracedRun:
     program, not of the run, which may still fail by itself or be left out.
     """
 
-    def __init__(self, *, is_kept: bool) -> None:
+    def __init__(self, program: Program, *, is_kept: bool) -> None:
         self.is_kept = is_kept
+        self.parameters = Parameters(program)
         self.plates: tuple[Plate, ...] = ()  # that the program subsamples
         self.error: Exception | None = None
         self.jaxpr: ClosedJaxpr | None = None
         self.settled: Settled | None = None
 
-    def begin(self) -> None:
+    def begin(self, token: Any) -> None:
         self.density = Density()
+        self.parameters.begin(token)
 
     def note_plate(self, msg: Any) -> None:
         if msg["type"] == "plate" and msg["value"] is None:
@@ -35,6 +39,7 @@ class TracedRun:
 
     def add(self, msg: Any) -> None:
         """A statement that has its value."""
+        self.parameters.note(msg)
         if self.is_kept and self.error is None:
             try:
                 self.density.add(msg)

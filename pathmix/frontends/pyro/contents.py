@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from pathmix.errors import ProgramError
@@ -16,6 +17,7 @@ from pathmix.frontends.pyro.tape import Node
 from pathmix.frontends.supports import SupportBounds
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
+from pathmix.program.parameters import Parameter
 from pathmix.program.path import Path
 from pathmix.program.slp import BijectionTemplate, Flaw, Plate, Prior, StraightLineProgram
 from pathmix.program.source import Source
@@ -49,6 +51,8 @@ class Contents:
     pointwise: tuple[str, ...]  # observed sites
     drawn_from: dict[str, Named]  # free sites whose elements are independent
     subsampled: tuple[Plate, ...]  # their indices are inputs, after the sites
+    open: dict[str, np.ndarray]  # parameters that are inputs, after the indices, if the path has them or not
+    parameters: tuple[Parameter, ...]  # among them, that it has
 
     def decided(self, flat: FlatGraph) -> list[int]:
         """The values that were looked at and are random. Others are no decisions of the path."""
@@ -110,21 +114,23 @@ def deciding(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> frozen
 
     What PyTorch looked at itself is no decision, so it must be discrete.
     """
-    for names, source in looked_at_continuous(flat, batch_run):
+    for names, source in looked_at_continuous(flat, contents, batch_run):
         raise ProgramError(
             f"At {source} PyTorch needs a number, and gets a random value that depends on "
             f"{', '.join(map(repr, names))}. Make the number in the program, where it can be seen: "
             "int(k), or compare the value."
         )
     nodes = [*_looked_at(flat), *(flat.outputs[FIRST + i] for i in contents.decided(flat))]
-    behind = frozenset[str]().union(*_sites_behind(flat, batch_run, nodes))
+    behind = frozenset[str]().union(*_inputs_behind(flat, contents, batch_run, nodes))
     return behind & dict(batch_run.path.pinned).keys()
 
 
-def looked_at_continuous(flat: FlatGraph, batch_run: BatchRun) -> list[tuple[list[str], Source]]:
-    """The continuous sites behind values that PyTorch looked at itself, and where."""
+def looked_at_continuous(
+    flat: FlatGraph, contents: Contents, batch_run: BatchRun
+) -> list[tuple[list[str], Source]]:
+    """The continuous inputs behind values that PyTorch looked at itself, and where."""
     pinned = dict(batch_run.path.pinned)
-    looks = zip(_sites_behind(flat, batch_run, _looked_at(flat)), flat.looked_at, strict=True)
+    looks = zip(_inputs_behind(flat, contents, batch_run, _looked_at(flat)), flat.looked_at, strict=True)
     return [(rest, source) for names, (_, source) in looks if (rest := sorted(names - pinned.keys()))]
 
 
@@ -132,10 +138,13 @@ def _looked_at(flat: FlatGraph) -> list[Node]:
     return [node for node, _ in flat.looked_at]
 
 
-def _sites_behind(flat: FlatGraph, batch_run: BatchRun, nodes: Iterable[Node]) -> list[frozenset[str]]:
-    """The sites that each of these nodes depends on."""
+def _inputs_behind(
+    flat: FlatGraph, contents: Contents, batch_run: BatchRun, nodes: Iterable[Node]
+) -> list[frozenset[str]]:
+    """The names of the sites and parameters that each of these nodes depends on."""
+    places = [*batch_run.values, *(None for _ in contents.subsampled), *contents.open]
     depends: dict[Any, frozenset[str]] = {
-        node: frozenset([name]) for name, node in zip(batch_run.values, flat.inputs, strict=False)
+        node: frozenset([name]) for name, node in zip(places, flat.inputs, strict=True) if name is not None
     }
     for node in flat.operations:
         sources = (depends.get(source, frozenset()) for source in node.sources)

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpyro.distributions import biject_to
 
 from pathmix.frontends.decisions import holds
@@ -16,6 +17,7 @@ from pathmix.frontends.pyro.lowering.interpret import interpreter
 from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
+from pathmix.program.lifting import captured
 from pathmix.program.slp import BijectionTemplate, Prior
 
 
@@ -71,11 +73,19 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
             )
         return outputs
 
-    avals = [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in batch_run.values.values()]
+    learned = [parameter.name for parameter in contents.parameters]
+
+    def by_parameters(*inputs: jax.Array) -> list[Any]:
+        given = {**contents.open, **dict(zip(learned, inputs, strict=False))}
+        return density(*inputs[len(learned) :], *given.values())
+
+    values = [contents.open[name] for name in learned]
+    avals = [jax.ShapeDtypeStruct(np.shape(value), jnp.result_type(float)) for value in values]
+    avals += [jax.ShapeDtypeStruct(values.shape[1:], values.dtype) for values in batch_run.values.values()]
     avals += [
         jax.ShapeDtypeStruct((plate.subsample_size,), jnp.arange(1).dtype) for plate in contents.subsampled
     ]
-    graph = Graph.of(jax.make_jaxpr(density)(*avals))
+    graph = captured(Graph.of(jax.make_jaxpr(by_parameters)(*avals)), values)
     return Lowered(
         graph=graph,
         path=replace(batch_run.path, decisions=decisions),

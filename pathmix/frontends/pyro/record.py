@@ -22,6 +22,7 @@ from pathmix.frontends.pyro.foresight import Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
+from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.sites import (
@@ -30,7 +31,6 @@ from pathmix.frontends.pyro.sites import (
     is_discrete,
     is_latent,
     is_observation,
-    keep_initial_value,
     marks_fixed,
     unobserve,
 )
@@ -59,7 +59,15 @@ def record(
     """
     recorder = _Recorder(program, word, wishes, follow, None if foresight is None else Influence())
     watched = recorder.influence or nullcontext()
-    with only("pyro"), subsampling(whole), recorder.log.own_time, recorder.lookups, watched, recorder:
+    with (
+        only("pyro"),
+        subsampling(whole),
+        recorder.log.own_time,
+        recorder.lookups,
+        watched,
+        recorder.parameters.in_place(),
+        recorder,
+    ):
         try:
             program()
         except RecursionError as error:
@@ -94,6 +102,7 @@ class _Recorder(Messenger):
         self.settled: list[Draw] = []  # draws before any continuous value had a say
         self.program, self.word, self.wishes, self.follow = program, word, wishes, follow
         self.lookups = Lookups(self)
+        self.parameters = Parameters(program)
         self.forced = {} if follow is None else dict(follow.pinned)
         self.addresses: list[str] = []
         self.decisions: list[Decision] = []
@@ -158,10 +167,10 @@ class _Recorder(Messenger):
             self._draw(msg)
 
     def _pyro_param(self, msg: Any) -> None:
-        keep_initial_value(self.program, msg)
+        self.parameters.give(msg)
 
     def _pyro_post_param(self, msg: Any) -> None:
-        self.program.params.setdefault(msg["name"], msg["value"].detach())
+        self.parameters.keep(msg)
 
     def _draw(self, msg: Any) -> None:
         self._reseed()

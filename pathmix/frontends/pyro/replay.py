@@ -22,6 +22,7 @@ from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.settle import settle
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
+from pathmix.program.lifting import check_learnable
 from pathmix.program.program import Program
 from pathmix.program.slp import Facts, Plate, StraightLineProgram
 
@@ -30,7 +31,7 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
     with frontend_scope():
         flat, seen = _whole(program, batch_run)
-        if not batch_run.path.has_free_sites:
+        if not batch_run.path.has_free_sites and not seen.parameters.learned:
             settled = settle(flat, seen.contents(), batch_run)
             return _program(batch_run, seen, settled, flat.fingerprint, (), None)
         lowered = lower(flat, seen.contents(), batch_run)
@@ -52,7 +53,7 @@ def repeats(program: Program, batch_run: BatchRun, slp: StraightLineProgram) -> 
 def _whole(program: Program, batch_run: BatchRun) -> tuple[FlatGraph, Replayer]:
     """The program on all its data."""
     flat, seen = _trace(program, batch_run, plates=None)
-    if looked_at_continuous(flat, batch_run):  # perhaps as an index, which can stay a tensor
+    if looked_at_continuous(flat, seen.contents(), batch_run):  # perhaps as an index, which can stay a tensor
         return _trace(program, batch_run, plates=None, computed_indices=True)
     return flat, seen
 
@@ -65,7 +66,7 @@ def _program(
     plates: tuple[Plate, ...],
     minibatch: Graph | None,
 ) -> StraightLineProgram:
-    return StraightLineProgram(
+    slp = StraightLineProgram(
         path=lowered.path,
         recorded=batch_run.path,
         sources=lowered.sources,
@@ -83,7 +84,7 @@ def _program(
         deterministics=lowered.deterministics,
         drawn=lowered.drawn,
         decided_after=lowered.decided_after,
-        params=tuple(seen.params),
+        params=tuple(seen.parameters.names),
         observed=tuple(seen.observed),
         facts=Facts(
             is_conditioned=seen.is_conditioned,
@@ -97,7 +98,10 @@ def _program(
         minibatch=minibatch,
         looked_at=lowered.looked_at,
         fingerprint=fingerprint,
+        parameters=tuple(seen.parameters.learned.values()),
     )
+    check_learnable(slp)
+    return slp
 
 
 def _trace(
@@ -111,18 +115,19 @@ def _trace(
     inputs = [_as_torch(values[leader]) for values in batch_run.values.values()]
     inputs += [torch.arange(plate.subsample_size) for plate in plates or ()]
     replayer = Replayer(program, batch_run, plates, computed_indices=computed_indices)
+    inputs += [value.clone() for value in replayer.parameters.open.values()]
 
     def density(*values: torch.Tensor) -> list[Any]:
         replayer.begin(values)
-        with subsampling(replayer.choose), replayer.lookups, replayer:
+        with subsampling(replayer.choose), replayer.lookups, replayer.parameters.in_place(), replayer:
             program()
         return replayer.outputs()
 
     flat = flatten(density, inputs, _pinned(batch_run))
     replayer.following.check_complete()
-    # Parameters are there to be looked at where they depend on no site; nothing else needs them.
-    first = len(flat.outputs) - len(replayer.parameters)
-    for (parameter, site, source), node in zip(replayer.parameters, flat.outputs[first:], strict=True):
+    # What distributions take is there to be looked at where it depends on no site; nothing else needs it.
+    first = len(flat.outputs) - len(replayer.checked)
+    for (parameter, site, source), node in zip(replayer.checked, flat.outputs[first:], strict=True):
         if node in flat.constants:
             check_known(parameter, as_numpy(flat.constants[node]), site, source)
     return flat, replayer

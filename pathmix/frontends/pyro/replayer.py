@@ -17,13 +17,14 @@ from pathmix.frontends.parameters import Parameter, parameters
 from pathmix.frontends.priors import Named, of_elements
 from pathmix.frontends.pyro.contents import Contents, Observation
 from pathmix.frontends.pyro.lookups import Lookups
+from pathmix.frontends.pyro.lowering.dtypes import as_numpy
+from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.sites import (
     filled,
     is_deterministic,
     is_discrete,
     is_latent,
     is_observation,
-    keep_initial_value,
     marks_fixed,
     mask_of,
 )
@@ -49,7 +50,7 @@ class Replayer(Messenger):
         computed_indices: bool,
     ) -> None:
         super().__init__()
-        self.program = program
+        self.parameters = Parameters(program)
         self.path = batch_run.path
         self.plates: tuple[Plate, ...] = plates or ()
         self.subsampling = plates is not None
@@ -58,7 +59,10 @@ class Replayer(Messenger):
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         latent = len(self.path.addresses)
         self.values = dict(zip(self.path.addresses, inputs[:latent], strict=True))
-        self.indices = {p.name: i for p, i in zip(self.plates, inputs[latent:], strict=self.subsampling)}
+        open = self.parameters.open
+        rest = len(inputs) - len(open)
+        self.indices = {p.name: i for p, i in zip(self.plates, inputs[latent:rest], strict=self.subsampling)}
+        self.parameters.inputs = dict(zip(open, inputs[rest:], strict=True))
         self.log_prior: Any = torch.zeros(())
         self.log_likelihood: Any = torch.zeros(())
         self.following = Following(self.path)
@@ -69,8 +73,7 @@ class Replayer(Messenger):
         self.deterministics: dict[str, torch.Tensor] = {}
         self.drawn: dict[str, torch.Tensor] = {}  # log-probabilities of discrete sites
         self.decided_after: list[int] = []
-        self.parameters: list[tuple[Parameter, str, Source]] = []  # with their sites
-        self.params: list[str] = []
+        self.checked: list[tuple[Parameter, str, Source]] = []  # of distributions, with their sites
         self.observed: list[str] = []
         self.is_conditioned = False
         self.observations: list[Observation] = []
@@ -120,7 +123,7 @@ class Replayer(Messenger):
             self.deterministics[msg["name"]] = msg["value"]
             return
         fn, mask, source = msg["fn"], msg["mask"], caller()
-        self.parameters += [(parameter, msg["name"], source) for parameter in parameters(fn)]
+        self.checked += [(parameter, msg["name"], source) for parameter in parameters(fn)]
         if is_latent(msg) and is_discrete(msg):
             fn, mask = unmasked(fn, dist), None  # each value is a path of its own, and needs its probability
         with self.lookups.paused():
@@ -169,8 +172,7 @@ class Replayer(Messenger):
         return terms
 
     def _pyro_param(self, msg: Any) -> None:
-        keep_initial_value(self.program, msg)
-        self.params.append(msg["name"])
+        self.parameters.give(msg)
 
     def _support(self, msg: Any) -> None:
         mask = mask_of(msg)
@@ -212,7 +214,7 @@ class Replayer(Messenger):
             *self.masks.values(),
             *self.pointwise.values(),
             *(torch.as_tensor(value) for _, values in self.drawn_from.values() for value in values),
-            *(parameter.value for parameter, _, _ in self.parameters),
+            *(parameter.value for parameter, _, _ in self.checked),
         ]
 
     def contents(self) -> Contents:
@@ -227,6 +229,8 @@ class Replayer(Messenger):
             pointwise=tuple(self.pointwise),
             drawn_from=self.drawn_from,
             subsampled=self.plates if self.subsampling else (),
+            open={name: as_numpy(value) for name, value in self.parameters.open.items()},
+            parameters=tuple(self.parameters.learned.values()),
         )
 
 

@@ -7,7 +7,6 @@ from pyro import distributions as dist
 
 from pathmix.doors.pyro import site_is_factor, site_is_subsample
 from pathmix.errors import UnsupportedSiteError
-from pathmix.program.program import Program
 from pathmix.program.source import caller
 from pathmix.program.wishes import SIMULATED, observed_batch
 
@@ -58,12 +57,6 @@ def unobserve(msg: Any) -> None:
         msg["fn"] = fn.expand(observed_batch(msg["name"], shape, fn.batch_shape, fn.event_shape))
     msg["value"], msg["is_observed"] = None, False
     msg["infer"] = {**msg["infer"], SIMULATED: True}
-
-
-def keep_initial_value(program: Program, msg: Any) -> None:
-    """Give a parameter the value that it had in the first run: its initial value may be random."""
-    if msg["name"] in program.params:
-        msg["value"] = program.params[msg["name"]]
 
 
 def check_distribution(msg: Any) -> None:
