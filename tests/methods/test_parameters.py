@@ -188,7 +188,7 @@ def test_paths_have_parameters_of_their_own(library):
     logs = log_branches(own["wide=1"]["m"], own["wide=1"]["s"], other=own["wide=0"]["m"])
     weight = np.exp(logs[0] - np.logaddexp.reduce(logs))
     assert abs(posterior.weights["wide=1"] - weight) < 0.01
-    assert any("no probabilities of paths" in note for note in posterior.notes)
+    assert not posterior.verdict.ok and "they are no probabilities" in str(posterior.verdict)
     with pytest.raises(PathmixError, match=r"paths\[0\]\.parameters"):
         _ = posterior.parameters
     # Draws have the parameters of their path: what is new in a plate shows it.

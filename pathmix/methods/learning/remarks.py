@@ -9,8 +9,7 @@ from pathmix.posterior.posterior import Posterior
 
 _PER_PATH = (
     "Every path has its own values of parameters (`path.parameters`), at which its evidence is largest. "
-    "Weights compare these evidences, which favours paths with more parameters: they are no probabilities "
-    "of paths."
+    "Weights compare these evidences, which favours paths with more parameters."
 )
 
 
@@ -30,6 +29,8 @@ def remarked(posterior: Posterior, state: State) -> Posterior:
             "constraint, or the data do not tell it."
         )
     flaws = posterior._flaws
+    if state.how == "per-path" and names and len(posterior.paths) > 1:
+        flaws = (*flaws, "Weights compare paths at their own best parameters: they are no probabilities.")
     if not state.settled:
         flaws = (
             *flaws,
