@@ -16,7 +16,7 @@ from experiments import gaussian_process, mixture, ten_branches, two_branches
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
 from pathmix.discovery import Discovered
-from pathmix.discovery.base import OnPath
+from pathmix.discovery.base import OnPath, Rating
 from pathmix.program.program import Limits, Program
 from pathmix.program.seeds import Seed
 
@@ -95,7 +95,7 @@ class InTurns:
     def discover(self, program: Program, seed: Seed, on_path: OnPath) -> Discovered:
         expedition = self.each.begin(program, seed, on_path)
         for _ in range(self.turns - 1):
-            expedition.again({})
+            expedition.again(Rating({}))
         return expedition.result()
 
 
