@@ -32,7 +32,7 @@ def test_training_goes_on_where_it_was(model, tmp_path):
 
 def test_discovery_goes_on():
     few = pathmix.PriorDiscovery(5)
-    sdvi = pathmix.SDVI(programs.ten_branches, discovery=few, allocation=FEW, progress=False)
+    sdvi = pathmix.SDVI(programs.ten_branches, discovery=few, allocation=FEW, weights="elbo", progress=False)
     first = sdvi.run(0, 2.0)
     second = sdvi.resume(first)
     assert second.discovery.samples == 10
@@ -48,14 +48,14 @@ def test_evidences_stay_exact():
 
 def test_online_rounds_go_on():
     online = pathmix.OnlineSuccessiveHalving(300, rounds=2)
-    sdvi = pathmix.SDVI(programs.two_branches, allocation=online, progress=False)
+    sdvi = pathmix.SDVI(programs.two_branches, allocation=online, weights="elbo", progress=False)
     first = sdvi.run(0, 2.0)
     second = sdvi.resume(first, budget=500)
     assert sum(p.steps for p in second.paths) > sum(p.steps for p in first.paths)
 
 
 def test_what_cannot_be_resumed(tmp_path):
-    sdvi = pathmix.SDVI(programs.two_branches, allocation=FEW, progress=False)
+    sdvi = pathmix.SDVI(programs.two_branches, allocation=FEW, weights="elbo", progress=False)
     posterior = sdvi.run(0, 2.0)
     posterior.save(tmp_path / "file")
     with pytest.raises(MissingModelError):
