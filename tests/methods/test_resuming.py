@@ -4,6 +4,7 @@ import pytest
 
 import pathmix
 from pathmix.errors import ChangedError, MissingModelError, OptionError
+from pathmix.methods.dcc import RandomWalk
 from tests import exact
 from tests.zoo import programs, pyro_programs
 
@@ -66,6 +67,7 @@ def test_what_cannot_be_resumed(tmp_path):
         pathmix.SDVI(programs.two_branches, precision="float32").resume(posterior)
     with pytest.raises(OptionError, match="budget"):
         sdvi.resume(posterior, budget=0)
-    chains = pathmix.DCC(programs.two_branches, iterations=2, progress=False).run(0, 2.0)
+    walk = RandomWalk()
+    chains = pathmix.DCC(programs.two_branches, kernel=walk, iterations=2, progress=False).run(0, 2.0)
     with pytest.raises(OptionError, match="SDVI"):
         sdvi.resume(chains)

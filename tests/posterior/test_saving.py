@@ -16,6 +16,7 @@ import torch
 
 import pathmix
 from pathmix.errors import ChangedError, FileError, MissingModelError, OptionError, PathmixError
+from pathmix.methods.dcc import RandomWalk
 from tests import exact
 from tests.zoo import programs, pyro_programs
 
@@ -235,7 +236,8 @@ def test_pickles(saved):
 
 
 def test_chains(tmp_path):
-    posterior = pathmix.DCC(programs.two_branches, iterations=4, progress=False).run(0, 2.0)
+    walk = RandomWalk()
+    posterior = pathmix.DCC(programs.two_branches, kernel=walk, iterations=4, progress=False).run(0, 2.0)
     posterior.save(tmp_path / "file")
     again = pathmix.load(tmp_path / "file", programs.two_branches, 2.0)
     same(posterior.sample(1, 50), again.sample(1, 50))
