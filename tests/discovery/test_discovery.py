@@ -51,7 +51,8 @@ def test_a_cap_on_paths_is_reported():
         numpyro.sample("x", dist.Normal(int(k), 1))
 
     with pytest.warns(pathmix.PathmixWarning, match=r"% of the prior runs follow paths beyond max_paths=3"):
-        posterior = exact.fit(model, budget=100, discovery=PriorDiscovery(800, max_paths=3))
+        most = PriorDiscovery(800, max_paths=3)
+        posterior = exact.fit(model, budget=100, weights="elbo", discovery=most)
     assert len(posterior.paths) == 3
     assert sum(path.prior_mass for path in posterior.paths) == pytest.approx(3 / 8)
     assert posterior.discovery.dropped_mass == pytest.approx(5 / 8, abs=0.08)
@@ -84,7 +85,8 @@ def test_rare_paths_get_forced_draws_too():
 
 @pytest.mark.usefixtures("engine")
 def test_d_min_is_the_smallest_density_of_a_prior_draw():
-    posterior = exact.fit(programs.one_path, 0.5, budget=10, discovery=PriorDiscovery(1_000))
+    runs = PriorDiscovery(1_000)
+    posterior = exact.fit(programs.one_path, 0.5, budget=10, weights="elbo", discovery=runs)
     program = bind(programs.one_path, (0.5,))
     found = PriorDiscovery(1_000).discover(program, Seed.of(0).child(0), lambda slp, draws: None)
     draws = found.paths[0].draws["z"]

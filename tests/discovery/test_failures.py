@@ -42,7 +42,8 @@ def test_an_assert_that_fails_in_some_runs(sample, d, number):
         match=r"AssertionError: too small at test_failures.py:\d+, after the site 'z', in \d+ of 400 "
         r"prior runs \(first in run \d+ of seed 3\).*restricted to runs that do not fail",
     ) as caught:
-        posterior = exact.fit(model, number(1.0), seed=3, budget=4_000, discovery=PriorDiscovery(400))
+        options = {"budget": 4_000, "weights": "elbo", "discovery": PriorDiscovery(400)}
+        posterior = exact.fit(model, number(1.0), seed=3, **options)
     assert len(caught) == 1 and caught[0].filename == exact.__file__
     share = posterior.discovery.failed_runs / 400
     assert share == pytest.approx(stats.norm.cdf(-0.5), abs=5 * np.sqrt(0.31 * 0.69 / 400))

@@ -1,5 +1,7 @@
 """Neighbours of a path: one site changed, subtrees moved by renaming them, values exchanged."""
 
+from functools import cache
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -44,9 +46,15 @@ def named(y):
     numpyro.sample("y", dist.Normal(tree("t"), 1), obs=y)
 
 
+@cache
+def found_in(model):
+    """The paths that prior runs take, by their values."""
+    return {path.slp.path.pinned: path.slp for path in paths_of(model, 0.0)}
+
+
 def around(model, pinned):
     """The neighbours of one of the paths that prior runs take, as sets of values."""
-    slps = {path.slp.path.pinned: path.slp for path in paths_of(model, 0.0)}
+    slps = found_in(model)
     grammar = Grammar()
     for slp in slps.values():
         grammar.learn(dict(slp.path.pinned))

@@ -22,7 +22,7 @@ from tests.zoo import programs
 SCRIPT = """
 import json, pathmix
 from tests.zoo import programs
-allocation = pathmix.Uniform(budget=400)
+allocation = pathmix.Uniform(budget=10_000)
 found = pathmix.SDVI(programs.two_branches, allocation=allocation, progress=False).run(0, 2.0)
 print(json.dumps([found.timings.executables, found.timings.from_cache, found.weights]))
 """
@@ -62,7 +62,8 @@ def test_another_run_on_data_of_the_same_shapes_compiles_nothing_more():
 
 def test_copies_start_with_nothing_compiled():
     """optax's functions cannot be pickled, but with an optimiser that can be, SDVI can."""
-    sdvi = pathmix.SDVI(programs.one_path, allocation=pathmix.Uniform(budget=100), progress=False)
+    few = pathmix.Uniform(budget=100)
+    sdvi = pathmix.SDVI(programs.one_path, allocation=few, weights="elbo", progress=False)
     elbo = sdvi.run(0, 0.5).elbo
     assert "_executables" not in copy(sdvi).__dict__ and copy(sdvi) == sdvi
     assert copy(sdvi).run(0, 0.5).elbo == elbo
@@ -70,7 +71,7 @@ def test_copies_start_with_nothing_compiled():
 
 def test_the_cache_is_where_the_option_says(tmp_path):
     chosen = tmp_path / "chosen"
-    exact.fit(programs.one_path, 0.5, budget=100, cache=chosen)
+    exact.fit(programs.one_path, 0.5, budget=100, weights="elbo", cache=chosen)
     assert any(chosen.iterdir())
     assert jax.config.jax_compilation_cache_dir is None
 
@@ -80,7 +81,7 @@ def test_the_cache_of_the_user_is_left_alone(tmp_path, monkeypatch):
     before = jax.config.jax_compilation_cache_dir
     jax.config.update("jax_compilation_cache_dir", str(tmp_path / "theirs"))
     try:
-        exact.fit(programs.one_path, 0.5, budget=100)
+        exact.fit(programs.one_path, 0.5, budget=100, weights="elbo")
         assert jax.config.jax_compilation_cache_dir == str(tmp_path / "theirs")
         assert not (tmp_path / "ours").exists()
     finally:
@@ -108,7 +109,7 @@ def test_how_batches_are_cut_changes_no_bit():
 
 def test_timings_and_the_log_tell_of_a_run(caplog):
     with caplog.at_level(logging.INFO, logger="pathmix"):
-        timings = exact.fit(programs.two_branches, 2.0, budget=400).timings
+        timings = exact.fit(programs.two_branches, 2.0, budget=10_000).timings
     stages = timings.discovery + timings.initialisation + timings.training + timings.evaluation
     assert 0 < stages <= timings.total and timings.paths == timings.problems == 2
     assert timings.structures == 2 and timings.peak_memory > 2**20  # one box is above, the other below zero

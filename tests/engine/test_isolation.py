@@ -90,7 +90,8 @@ def test_background_compilation_changes_nothing():
                     assert begun.wait(timeout=600)
                 return super().init(draws)
 
-        return exact.fit(programs.one_path, 0.5, budget=200, guide=Slow(), threads=threads)
+        options = {"guide": Slow(), "threads": threads, "weights": "elbo"}
+        return exact.fit(programs.one_path, 0.5, budget=200, **options)
 
     one, two = run(1), run(2)
     assert one.elbo == two.elbo and one.likelihood_evaluations == two.likelihood_evaluations
@@ -108,7 +109,7 @@ def test_errors_leave_no_trace():
         exact.fit(model)
     assert dict(jax.core.Tracer.__dict__) == tracer
     assert numpyro.primitives._PYRO_STACK == []
-    assert np.isfinite(exact.fit(programs.one_path, 0.5, budget=50).elbo)
+    assert np.isfinite(exact.fit(programs.one_path, 0.5, budget=50, weights="elbo").elbo)
 
 
 def test_single_precision():

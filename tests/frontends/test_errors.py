@@ -16,7 +16,7 @@ from tests.zoo import programs
 
 def run(model, *args, **options):
     options.setdefault("discovery", pathmix.PriorDiscovery(32))
-    return exact.fit(model, *args, budget=50, **options)
+    return exact.fit(model, *args, budget=50, weights="elbo", **options)
 
 
 def test_duplicate_sites():

@@ -43,7 +43,7 @@ def two_ways(in_pyro):
 @both
 def test_data_that_a_path_cannot_give_leave_it_no_weight(in_pyro):
     as_array = tools(in_pyro)[2]
-    posterior = exact.fit(two_ways(in_pyro), as_array(-1.0), budget=2_000, discovery=FEW)
+    posterior = exact.fit(two_ways(in_pyro), as_array(-1.0), budget=2_000, weights="elbo", discovery=FEW)
     possible, impossible = posterior.paths
     assert possible.label == "k=1" and possible.weight == 1.0
     assert possible.elbo == pytest.approx(np.log(0.5) + stats.norm.logpdf(-1, 0, np.sqrt(2)), abs=1e-3)
@@ -90,7 +90,7 @@ def test_events_are_checked_whole(in_pyro):
         exact.fit(model, as_array(SIMPLEX), discovery=FEW)
     # Shares that were computed in single precision sum to one well enough.
     rounded = as_array(np.float32(SIMPLEX)[:1].astype(float))
-    assert exact.fit(model, rounded, budget=100, discovery=FEW).paths[0].status is Status.OK
+    assert exact.fit(model, rounded, budget=100, weights="elbo", discovery=FEW).paths[0].status is Status.OK
 
 
 @both
@@ -102,7 +102,7 @@ def test_the_ends_of_a_support_are_no_mistake(in_pyro):
         rate = sample("rate", d.Exponential(1.0))
         sample("y", d.Exponential(rate), obs=y)
 
-    posterior = exact.fit(model, as_array([0.0, 1.0]), budget=3_000, discovery=FEW)
+    posterior = exact.fit(model, as_array([0.0, 1.0]), budget=3_000, weights="elbo", discovery=FEW)
     # The integral of r^2 exp(-2 r) is 1/4; the best normal guide of log r misses it by 0.03.
     assert np.log(0.25) - 0.06 < posterior.elbo < np.log(0.25) + 0.01
 
@@ -119,7 +119,8 @@ def test_masked_values_may_be_anything(in_pyro):
             sample("y", d.Exponential(rate), obs=y)
 
     for other in (-3.0, np.nan):
-        posterior = exact.fit(model, as_array([1.0, other]), budget=3_000, discovery=FEW)
+        data = as_array([1.0, other])
+        posterior = exact.fit(model, data, budget=3_000, weights="elbo", discovery=FEW)
         # The integral of r exp(-2 r) is 1/4; the best normal guide of log r misses it by 0.04.
         assert np.log(0.25) - 0.07 < posterior.elbo < np.log(0.25) + 0.01
 
@@ -176,7 +177,8 @@ def test_supports_that_no_box_describes_truncate_the_guide(in_pyro):
 
 @both
 def test_new_data_outside_the_support_have_no_likelihood(in_pyro):
-    posterior = exact.fit(uniform_below(in_pyro), tools(in_pyro)[2](5.0), budget=500, discovery=FEW)
+    model, y = uniform_below(in_pyro), tools(in_pyro)[2](5.0)
+    posterior = exact.fit(model, y, budget=500, weights="elbo", discovery=FEW)
     tops = posterior.sample(3, 200)["top"]
     found = posterior.log_likelihood(3, 200, tools(in_pyro)[2](8.0))
     np.testing.assert_allclose(found, np.where(tops >= 8, -np.log(tops), -np.inf))
@@ -216,7 +218,8 @@ def test_missing_numbers_on_one_path_only(in_pyro):
             sample("z", d.Normal(mean, 1.0), obs=z)
         sample("y", d.Normal(mean, 1.0), obs=y)
 
-    posterior = exact.fit(model, as_array(0.3), as_array(np.nan), budget=500, discovery=FEW)
+    data = as_array(0.3), as_array(np.nan)
+    posterior = exact.fit(model, *data, budget=500, weights="elbo", discovery=FEW)
     assert [path.status for path in posterior.paths] == [Status.OK, Status.NAN]
     assert "'z' at test_observations.py" in posterior.paths[1].message
 
@@ -250,7 +253,7 @@ def test_nothing_observed_is_noted(in_pyro):
             factor("term", term)
 
     def noted(*args):
-        posterior = exact.fit(model, *args, budget=100, discovery=FEW)
+        posterior = exact.fit(model, *args, budget=100, weights="elbo", discovery=FEW)
         return any("Nothing is observed" in note for note in posterior.notes)
 
     assert noted() and not noted(as_array(1.0)) and not noted(None, as_array(-0.5))

@@ -67,7 +67,8 @@ def pyro_model(work):
 
 
 def run(model):
-    return exact.fit(model, budget=10, discovery=pathmix.PriorDiscovery(8, max_seconds=60.0))
+    discovery = pathmix.PriorDiscovery(8, max_seconds=60.0)
+    return exact.fit(model, budget=10, weights="elbo", discovery=discovery)
 
 
 MODELS = pytest.mark.parametrize("make", [numpyro_model, pyro_model])

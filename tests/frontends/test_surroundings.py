@@ -41,7 +41,8 @@ def pyro_model(y):
 
 
 def fit(program=model, y=0.5):
-    return pathmix.SDVI(program, allocation=pathmix.Uniform(budget=200), **QUICK).run(0, y)
+    few = pathmix.Uniform(budget=200)
+    return pathmix.SDVI(program, allocation=few, weights="elbo", **QUICK).run(0, y)
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +210,7 @@ def model(y):
 def fit():
     import pathmix
     options = {"discovery": pathmix.PriorDiscovery(60), "allocation": pathmix.Uniform(budget=200)}
-    return pathmix.SDVI(model, progress=False, **options).run(0, 0.5)
+    return pathmix.SDVI(model, weights="elbo", progress=False, **options).run(0, 0.5)
 
 def child(queue, posterior):
     try:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +18,12 @@ from pathmix.engine.progress import ProgressBar
 from pathmix.errors import ChangedError, FileError, OptionError, PathmixWarning
 from tests.zoo import programs, pyro_programs
 
-FEW = pathmix.SuccessiveHalving(budget=1_000)
+# Enough for guides that fit, whose evidences take less time than those of guides that do not.
+ENOUGH = pathmix.SuccessiveHalving(budget=10_000)
 
 
 def sdvi(folder, model=programs.two_branches, **options):
-    options = {"allocation": FEW, "progress": False, **options}
+    options = {"allocation": ENOUGH, "progress": False, **options}
     return pathmix.SDVI(model, checkpoint=folder, **options)
 
 
@@ -33,38 +35,56 @@ def told(posterior):
     ]
 
 
+@pytest.fixture(scope="module")
+def plain():
+    """What a run without a folder tells."""
+    return told(pathmix.SDVI(programs.two_branches, allocation=ENOUGH, progress=False).run(0, 2.0))
+
+
+@pytest.fixture(scope="module")
+def _complete(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("complete")
+    sdvi(folder).run(0, 2.0)
+    return folder
+
+
+@pytest.fixture
+def complete(_complete, tmp_path):
+    """A folder of a run that came to its end, for one test to do with as it likes."""
+    return shutil.copytree(_complete, tmp_path / "complete")
+
+
 @pytest.mark.parametrize("model", [programs.two_branches, pyro_programs.sum_branch])
 def test_a_second_run_computes_nothing_and_gives_the_same(model, tmp_path):
-    plain = pathmix.SDVI(model, allocation=FEW, progress=False).run(0, 2.0)
-    first = sdvi(tmp_path, model).run(0, 2.0)
+    few = pathmix.SuccessiveHalving(budget=1_000)  # so that evidences need all that there is for them
+    plain = pathmix.SDVI(model, allocation=few, progress=False).run(0, 2.0)
+    first = sdvi(tmp_path, model, allocation=few).run(0, 2.0)
     size = (tmp_path / "journal").stat().st_size
-    again = sdvi(tmp_path, model).run(0, 2.0)
+    again = sdvi(tmp_path, model, allocation=few).run(0, 2.0)
     assert told(first) == told(plain) == told(again)
     assert np.array_equal(again.sample(0, 20).path, plain.sample(0, 20).path)
     assert (tmp_path / "journal").stat().st_size == size
 
 
-def test_any_part_of_a_journal_will_do(tmp_path):
+def test_any_part_of_a_journal_will_do(complete, plain):
     """As a power cut leaves it: what was torn off is computed again."""
-    whole = told(sdvi(tmp_path).run(0, 2.0))
-    content = (tmp_path / "journal").read_bytes()
+    content = (complete / "journal").read_bytes()
     for end in np.random.default_rng(0).integers(0, len(content), size=2):
-        (tmp_path / "journal").write_bytes(content[:end])
-        assert told(sdvi(tmp_path).run(0, 2.0)) == whole
-        assert (tmp_path / "journal").stat().st_size == len(content)
+        (complete / "journal").write_bytes(content[:end])
+        assert told(sdvi(complete).run(0, 2.0)) == plain
+        assert (complete / "journal").stat().st_size == len(content)
 
 
-def test_a_changed_bit_is_noticed(tmp_path):
-    sdvi(tmp_path).run(0, 2.0)
-    content = (tmp_path / "journal").read_bytes()
+def test_a_changed_bit_is_noticed(complete, plain):
+    content = (complete / "journal").read_bytes()
     for place in np.random.default_rng(0).integers(200, len(content) - 200_000, size=8):
         changed = bytearray(content)
         changed[place] ^= 4
-        (tmp_path / "journal").write_bytes(changed)
+        (complete / "journal").write_bytes(changed)
         with pytest.raises(FileError, match=r"is damaged.*restart"):
-            sdvi(tmp_path).run(0, 2.0)
-    posterior = sdvi(tmp_path, on_change="restart").run(0, 2.0)
-    assert told(posterior) == told(sdvi(tmp_path).run(0, 2.0))
+            sdvi(complete).run(0, 2.0)
+    assert told(sdvi(complete, on_change="restart").run(0, 2.0)) == plain
+    assert told(sdvi(complete).run(0, 2.0)) == plain
 
 
 @pytest.mark.parametrize(
@@ -79,9 +99,10 @@ def test_a_changed_bit_is_noticed(tmp_path):
     ],
 )
 def test_what_has_changed_is_refused(what, options, seed, y, tmp_path):
-    sdvi(tmp_path, allocation=pathmix.Uniform(40)).run(0, 2.0)
+    few = {"allocation": pathmix.Uniform(40), "weights": "elbo"}
+    sdvi(tmp_path, **few).run(0, 2.0)
     before = (tmp_path / "journal").read_bytes()
-    options = {"allocation": pathmix.Uniform(40), **options}
+    options = few | options
     with pytest.raises(ChangedError, match=f"{what} changed"):
         sdvi(tmp_path, **options).run(seed, y)
     assert (tmp_path / "journal").read_bytes() == before
@@ -89,15 +110,14 @@ def test_what_has_changed_is_refused(what, options, seed, y, tmp_path):
     sdvi(tmp_path, **options).run(seed, y)  # which is now the one
 
 
-def test_another_version_is_refused(tmp_path):
-    sdvi(tmp_path).run(0, 2.0)
-    about = json.loads((tmp_path / "about.json").read_text())
-    (tmp_path / "about.json").write_text(json.dumps(about | {"the version of jax": "0.1"}))
+def test_another_version_is_refused(complete):
+    about = json.loads((complete / "about.json").read_text())
+    (complete / "about.json").write_text(json.dumps(about | {"the version of jax": "0.1"}))
     with pytest.raises(ChangedError, match="the version of jax changed"):
-        sdvi(tmp_path).run(0, 2.0)
-    (tmp_path / "about.json").write_text("{")
+        sdvi(complete).run(0, 2.0)
+    (complete / "about.json").write_text("{")
     with pytest.raises(FileError, match=r"about\.json cannot be read"):
-        sdvi(tmp_path).run(0, 2.0)
+        sdvi(complete).run(0, 2.0)
 
 
 def test_threads_and_progress_may_change(tmp_path):
@@ -105,8 +125,7 @@ def test_threads_and_progress_may_change(tmp_path):
     assert told(sdvi(tmp_path, threads=2, progress=True).run(0, 2.0)) == told(one)
 
 
-def test_a_full_disk_warns_and_goes_on(tmp_path, monkeypatch):
-    expected = told(pathmix.SDVI(programs.two_branches, allocation=FEW, progress=False).run(0, 2.0))
+def test_a_full_disk_warns_and_goes_on(plain, tmp_path, monkeypatch):
     monkeypatch.setattr("pathmix.files.journal._SYNC_SECONDS", -1.0)
     calls = iter(range(100))
 
@@ -117,13 +136,12 @@ def test_a_full_disk_warns_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr("os.fsync", full)
     with pytest.warns(PathmixWarning, match="No space left on device. The run goes on"):
         posterior = sdvi(tmp_path).run(0, 2.0)
-    assert told(posterior) == expected
+    assert told(posterior) == plain
     monkeypatch.undo()
-    assert told(sdvi(tmp_path).run(0, 2.0)) == expected
+    assert told(sdvi(tmp_path).run(0, 2.0)) == plain
 
 
-def test_ctrl_c_leaves_a_folder_to_go_on_from(tmp_path, monkeypatch):
-    plain = told(pathmix.SDVI(programs.two_branches, allocation=FEW, progress=False).run(0, 2.0))
+def test_ctrl_c_leaves_a_folder_to_go_on_from(plain, tmp_path, monkeypatch):
     advance, sent = ProgressBar.advance, []
 
     def interrupted(self, *args):

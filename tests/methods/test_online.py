@@ -82,7 +82,7 @@ def test_rounds_find_what_the_first_runs_did_not():
         numpyro.sample("y", dist.Normal(z + k, 1.0), obs=y)
 
     few = pathmix.PriorDiscovery(4)
-    offline = exact.fit(model, 3.0, discovery=few, budget=400)
+    offline = exact.fit(model, 3.0, discovery=few, budget=400, weights="elbo")
     online = exact.fit(model, 3.0, discovery=few, allocation=ONLINE(400, rounds=4))
     assert len(offline.paths) <= 4 < len(online.paths) <= 16
     assert online.discovery.samples == 16

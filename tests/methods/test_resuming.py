@@ -4,6 +4,7 @@ import pytest
 
 import pathmix
 from pathmix.errors import ChangedError, MissingModelError, OptionError
+from pathmix.methods.dcc import RandomWalk
 from tests import exact
 from tests.zoo import programs, pyro_programs
 
@@ -32,7 +33,7 @@ def test_training_goes_on_where_it_was(model, tmp_path):
 
 def test_discovery_goes_on():
     few = pathmix.PriorDiscovery(5)
-    sdvi = pathmix.SDVI(programs.ten_branches, discovery=few, allocation=FEW, progress=False)
+    sdvi = pathmix.SDVI(programs.ten_branches, discovery=few, allocation=FEW, weights="elbo", progress=False)
     first = sdvi.run(0, 2.0)
     second = sdvi.resume(first)
     assert second.discovery.samples == 10
@@ -48,14 +49,14 @@ def test_evidences_stay_exact():
 
 def test_online_rounds_go_on():
     online = pathmix.OnlineSuccessiveHalving(300, rounds=2)
-    sdvi = pathmix.SDVI(programs.two_branches, allocation=online, progress=False)
+    sdvi = pathmix.SDVI(programs.two_branches, allocation=online, weights="elbo", progress=False)
     first = sdvi.run(0, 2.0)
     second = sdvi.resume(first, budget=500)
     assert sum(p.steps for p in second.paths) > sum(p.steps for p in first.paths)
 
 
 def test_what_cannot_be_resumed(tmp_path):
-    sdvi = pathmix.SDVI(programs.two_branches, allocation=FEW, progress=False)
+    sdvi = pathmix.SDVI(programs.two_branches, allocation=FEW, weights="elbo", progress=False)
     posterior = sdvi.run(0, 2.0)
     posterior.save(tmp_path / "file")
     with pytest.raises(MissingModelError):
@@ -66,6 +67,7 @@ def test_what_cannot_be_resumed(tmp_path):
         pathmix.SDVI(programs.two_branches, precision="float32").resume(posterior)
     with pytest.raises(OptionError, match="budget"):
         sdvi.resume(posterior, budget=0)
-    chains = pathmix.DCC(programs.two_branches, iterations=2, progress=False).run(0, 2.0)
+    walk = RandomWalk()
+    chains = pathmix.DCC(programs.two_branches, kernel=walk, iterations=2, progress=False).run(0, 2.0)
     with pytest.raises(OptionError, match="SDVI"):
         sdvi.resume(chains)

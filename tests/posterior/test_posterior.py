@@ -85,7 +85,7 @@ def test_shapes_that_depend_on_the_path():
         numpyro.deterministic("largest", w.max())
         numpyro.sample("y", dist.Normal(w[0], 1), obs=y)
 
-    draws = exact.fit(model, 0.5, budget=500).sample(0, 100)
+    draws = exact.fit(model, 0.5, budget=500, weights="elbo").sample(0, 100)
     assert draws["w"].shape == (100, 3)
     short = draws["k"] == 0
     assert draws["w"].mask[short, 2].all() and not draws["w"].mask[~short].any()
@@ -129,7 +129,7 @@ def test_new_arguments_may_lead_elsewhere():
         else:
             numpyro.sample("high", dist.Normal(10, 0.1), obs=10.0)
 
-    posterior = exact.fit(model, 100.0, budget=200)
+    posterior = exact.fit(model, 100.0, budget=200, weights="elbo")
     predicted = posterior.predict(0, 400, 0.0)
     assert np.all(predicted["low"].mask != predicted["high"].mask)
     assert (~predicted["low"].mask).mean() == pytest.approx(0.5, abs=0.12)
@@ -146,7 +146,7 @@ def test_log_prob_outside_the_support():
         s = numpyro.sample("s", dist.HalfNormal(1))
         numpyro.sample("y", dist.Normal(0, s), obs=y)
 
-    posterior = exact.fit(model, 0.5, budget=200)
+    posterior = exact.fit(model, 0.5, budget=200, weights="elbo")
     assert posterior.log_prob({"s": -1.0}) == -np.inf
     assert np.isfinite(posterior.log_prob({"s": 1}))
     with pytest.raises(ValueLookupError, match=r"'s' at test_posterior.py:\d+ has shape \(\)"):
@@ -200,7 +200,7 @@ def test_parameters_are_kept_and_noted():
 
 @pytest.mark.parametrize("model", [programs.two_branches, pyro_programs.two_branches])
 def test_log_likelihood_of_new_data(model):
-    posterior = exact.fit(model, 2.0, budget=500)
+    posterior = exact.fit(model, 2.0, budget=500, weights="elbo")
     count = 150  # more than one batch of runs
     draws = posterior.sample(3, count)
     z = np.where(draws["z1"].mask, draws["z2"].data, draws["z1"].data)
@@ -214,7 +214,7 @@ def test_log_likelihood_with_arguments_that_lead_elsewhere():
         shift = 5.0 if x < limit else -5.0
         numpyro.sample("y", dist.Normal(shift, 1), obs=y)
 
-    posterior = exact.fit(model, 0.0, 0.0, budget=200)
+    posterior = exact.fit(model, 0.0, 0.0, budget=200, weights="elbo")
     x = posterior.sample(0, 40)["x"].data
     found = posterior.log_likelihood(0, 40, 1.0, 0.5)
     np.testing.assert_allclose(found, stats.norm.logpdf(1.0, np.where(x < 0.5, 5, -5), 1), rtol=1e-9)

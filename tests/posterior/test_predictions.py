@@ -34,7 +34,7 @@ PYRO = SimpleNamespace(
     name="pyro",
 )
 both = pytest.mark.parametrize("lib", [NUMPYRO, PYRO], ids=lambda lib: lib.name)
-QUICK = {"discovery": pathmix.PriorDiscovery(100), "progress": False}
+QUICK = {"discovery": pathmix.PriorDiscovery(100), "weights": "elbo", "progress": False}
 
 
 def fit(model, *args, budget=4_000, **kwargs):

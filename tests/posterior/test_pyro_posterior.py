@@ -45,7 +45,7 @@ MODELS = {
 
 @cache
 def posterior_of(model):
-    return exact.fit(model, *MODELS[model], budget=8_000)
+    return exact.fit(model, *MODELS[model], budget=10_000)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
@@ -79,7 +79,7 @@ def test_the_guide_of_a_model_with_masked_elements():
         pyro.sample("y", dist.Normal(z[0], 1.0), obs=y)
 
     y = torch.tensor(1.0)
-    guide = exact.fit(model, y, budget=4_000, guide="fullrank").as_pyro_guide()
+    guide = exact.fit(model, y, budget=4_000, guide="fullrank", weights="elbo").as_pyro_guide()
     losses = [Trace_ELBO().loss(model, guide, y) for _ in range(20)]
     # The guide is exact, so every loss is.
     np.testing.assert_allclose(losses, -stats.norm.logpdf(1.0, 0, np.sqrt(2)), atol=0.05)
@@ -97,13 +97,13 @@ def test_the_guide_follows_pyros_seed():
 
 
 def test_a_guide_is_for_pyro_models():
-    posterior = exact.fit(programs.one_path, 0.5, budget=100)
+    posterior = exact.fit(programs.one_path, 0.5, budget=100, weights="elbo")
     with pytest.raises(pathmix.errors.PathmixError, match="NumPyro model"):
         posterior.as_pyro_guide()
 
 
 def test_draws_as_tensors():
-    draws = posterior_of(grouped).sample(0, 200)
+    draws = exact.fit(grouped, GROUPS, budget=500, weights="elbo").sample(0, 200)
     tensors = draws.to_torch()
     assert tensors["effect"].shape == (200, 4) and tensors["effect"].dtype == torch.get_default_dtype()
     lacks = draws["wide"].data == 0

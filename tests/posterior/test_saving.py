@@ -4,6 +4,7 @@ import json
 import pickle
 import subprocess
 import sys
+from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 
 import pathmix
 from pathmix.errors import ChangedError, FileError, MissingModelError, OptionError, PathmixError
+from pathmix.methods.dcc import RandomWalk
 from tests import exact
 from tests.zoo import programs, pyro_programs
 
@@ -54,7 +56,7 @@ def calls_back(y):
 
 
 def fitted(model, *args, **options):
-    return exact.fit(model, *args, budget=600, **options)
+    return exact.fit(model, *args, budget=10_000, **options)
 
 
 def same(one, other):
@@ -81,10 +83,16 @@ CASES = {
 }
 
 
+@cache
+def posterior_of(case):
+    model, args, options = CASES[case]
+    return fitted(model, *args, **options)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_everything_is_the_same(case, tmp_path):
-    model, args, options = CASES[case]
-    posterior = fitted(model, *args, **options)
+    model, args, _ = CASES[case]
+    posterior = posterior_of(case)
     posterior.save(tmp_path / "file")
     again = pathmix.load(tmp_path / "file", model, *args)
     assert str(again) == str(posterior) and again.weights == posterior.weights
@@ -122,8 +130,7 @@ def test_another_process_without_the_model(tmp_path):
 
     expected, files = [], []
     for case in ("box", "general", "particles", "box in Pyro"):
-        model, args, options = CASES[case]
-        posterior = fitted(model, *args, **options)
+        posterior = posterior_of(case)
         files.append(str(tmp_path / case))
         posterior.save(files[-1])
         draws = posterior.sample(1, 500)
@@ -137,9 +144,8 @@ def test_another_process_without_the_model(tmp_path):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     file = tmp_path_factory.mktemp("saved") / "file"
-    posterior = fitted(programs.two_branches, 2.0)
-    posterior.save(file)
-    return posterior, file
+    posterior_of("box").save(file)
+    return posterior_of("box"), file
 
 
 def test_what_needs_the_model_says_so(saved):
@@ -155,7 +161,7 @@ def test_what_needs_the_model_says_so(saved):
 
 
 def test_inert_elements_need_the_model(tmp_path):
-    fitted(masked, 1.0).save(tmp_path / "file")
+    posterior_of("inert").save(tmp_path / "file")
     with pytest.raises(MissingModelError):
         pathmix.load(tmp_path / "file").sample(0, 3)
 
@@ -230,7 +236,8 @@ def test_pickles(saved):
 
 
 def test_chains(tmp_path):
-    posterior = pathmix.DCC(programs.two_branches, iterations=4, progress=False).run(0, 2.0)
+    walk = RandomWalk()
+    posterior = pathmix.DCC(programs.two_branches, kernel=walk, iterations=4, progress=False).run(0, 2.0)
     posterior.save(tmp_path / "file")
     again = pathmix.load(tmp_path / "file", programs.two_branches, 2.0)
     same(posterior.sample(1, 50), again.sample(1, 50))

@@ -102,7 +102,7 @@ def test_observations_that_differ():
             y = y[::2]
         numpyro.sample("y", dist.Normal(numpyro.sample("mean", dist.Normal(0, 1)), 1.0), obs=y)
 
-    posterior = exact.fit(model, Y, budget=500)
+    posterior = exact.fit(model, Y, budget=500, weights="elbo")
     with pytest.raises(PathmixError, match=r"the same observations on all paths.*20 of 'y'"):
         posterior.reweight("stacking")
 
@@ -115,7 +115,7 @@ def test_masks_that_differ():
             numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
 
     with pytest.raises(PathmixError, match="masks differ"):
-        exact.fit(model, Y, budget=500).reweight("stacking")
+        exact.fit(model, Y, budget=500, weights="elbo").reweight("stacking")
 
 
 def test_nothing_observed():
@@ -123,7 +123,7 @@ def test_nothing_observed():
         numpyro.factor("weight", jnp.where(numpyro.sample("z", dist.Normal(0, 1)) > 0, 0.0, -1.0))
 
     with pytest.raises(PathmixError, match="needs observed sites"):
-        exact.fit(model, budget=300).reweight("stacking")
+        exact.fit(model, budget=300, weights="elbo").reweight("stacking")
 
 
 def test_paths_without_free_sites_and_chains():

@@ -21,7 +21,7 @@ LIBRARIES = pytest.mark.parametrize(
     [(numpyro, dist, jnp, jnp.asarray), (pyro, pdist, torch, torch.tensor)],
     ids=["numpyro", "pyro"],
 )
-SMALL = {"budget": 20, "discovery": pathmix.PriorDiscovery(16)}
+SMALL = {"budget": 20, "weights": "elbo", "discovery": pathmix.PriorDiscovery(16)}
 
 
 def observe(library, d):

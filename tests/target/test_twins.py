@@ -82,7 +82,7 @@ def test_paths_that_differ_in_a_number_are_not_twins():
         x = numpyro.sample("x", dist.Normal(float(k), 1))
         numpyro.sample("y", dist.Normal(x, 1), obs=y)
 
-    posterior = exact.fit(model, 1.7, budget=4_000)
+    posterior = exact.fit(model, 1.7, budget=4_000, weights="elbo")
     assert posterior.timings.problems == 2 and posterior.timings.structures == 1
     for path in posterior.paths:
         log_z = np.log(0.5) + stats.norm.logpdf(1.7, path.pinned["k"], np.sqrt(2))
@@ -117,7 +117,7 @@ def test_a_guide_of_its_own_makes_a_path_no_twin():
     def guide(slp):
         return pathmix.FullRank() if dict(slp.path.pinned)["k"] == 0 else pathmix.MeanField()
 
-    posterior = exact.fit(ordered_terms, Y, budget=2_000, guide=guide)
+    posterior = exact.fit(ordered_terms, Y, budget=2_000, guide=guide, weights="elbo")
     assert posterior.timings.problems == 3
     kinds = {path.pinned["k"]: type(path.guide.family) for path in posterior.paths}
     assert kinds == {0: pathmix.FullRank, 1: pathmix.MeanField, 2: pathmix.MeanField}

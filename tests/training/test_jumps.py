@@ -260,7 +260,9 @@ def test_a_change_point_is_found(model, guide, as_array):
 
 
 def test_forced_gradients_that_do_not_see_a_jump_are_noted():
-    posterior = exact.fit(numpyro_program(STEPS["where"]), 1.0, budget=100, gradient="reparam")
+    posterior = exact.fit(
+        numpyro_program(STEPS["where"]), 1.0, budget=100, gradient="reparam", weights="elbo"
+    )
     assert posterior.paths[0].gradient == "reparam"
     assert any("gradients do not see" in note for note in posterior.notes)
 
@@ -284,11 +286,11 @@ def test_a_jump_far_from_every_prior_draw_is_noticed_on_the_way(model, y):
     mean, scale = 9.7 / 0.2**2 / precision, precision**-0.5
     above = stats.norm.sf(9.5, mean, scale)
     log_z = stats.norm.logpdf(9.7, 0, np.hypot(1, 0.2)) + np.log1p(np.expm1(5.0) * above)
-    (path,) = exact.fit(model, y, budget=6_000).paths
+    (path,) = exact.fit(model, y, budget=6_000, weights="elbo").paths
     assert path.gradient == "score" and "'x'" in path.message
     # The best normal guide, by quadrature, is 0.28 nats short; blind to the jump, it would be 2.42.
     assert log_z - 0.4 < path.elbo < log_z + 0.05
-    (blind,) = exact.fit(model, y, budget=6_000, gradient="reparam").paths
+    (blind,) = exact.fit(model, y, budget=6_000, gradient="reparam", weights="elbo").paths
     assert "do not see" in blind.message
 
 

@@ -72,13 +72,15 @@ def test_all_starts_together_keep_to_the_budget():
 
 def test_starts_end_when_they_agree():
     """A normal posterior has one mode: after a first race, all that is left goes to its winner."""
-    auto, six = (exact.fit(programs.one_path, 0.5, budget=4_000, starts=s) for s in ("auto", 6))
+    options = {"budget": 4_000, "weights": "elbo"}
+    auto, six = (exact.fit(programs.one_path, 0.5, starts=s, **options) for s in ("auto", 6))
     assert auto.paths[0].steps == six.paths[0].steps == 4_000
     assert len(six.paths[0].history) < len(auto.paths[0].history) < 4_000
 
 
 def test_few_iterations_are_left_to_one_start():
-    auto, one = (exact.fit(programs.one_path, 0.5, budget=200, starts=s) for s in ("auto", 1))
+    options = {"budget": 200, "weights": "elbo"}
+    auto, one = (exact.fit(programs.one_path, 0.5, starts=s, **options) for s in ("auto", 1))
     assert auto.elbo == one.elbo
 
 
@@ -112,7 +114,8 @@ def test_paths_lend_the_sites_that_others_have_too():
 
 def test_a_path_takes_over_what_another_found():
     """Both paths end in the same mode of the site that they share."""
-    posterior = exact.fit(nested, budget=12_000, starts=Starts(3), seed=1, optimizer=optax.adam(0.03))
+    options = {"optimizer": optax.adam(0.03), "weights": "elbo"}
+    posterior = exact.fit(nested, budget=12_000, starts=Starts(3), seed=1, **options)
     centres = []
     for path in posterior.paths:
         (site,) = (site for site in path.guide.layout.sites if site.name == "m")
@@ -166,14 +169,15 @@ def test_the_priors_mean_is_over_the_draws_of_all_paths_that_fit():
 
 
 def test_annealed_training_ends_at_the_same_evidence():
-    posterior = exact.fit(programs.two_branches, 2.0, annealing=0.3)
+    posterior = exact.fit(programs.two_branches, 2.0, annealing=0.3, weights="elbo")
     truth = exact.logsumexp(list(exact.two_branches(2.0).values()))
     assert posterior.elbo == pytest.approx(truth, abs=0.05)
 
 
 def test_annealing_begins_with_hardly_any_likelihood():
     """The observation is 16 deviations from what the prior predicts; the first step barely sees it."""
-    annealed, plain = (exact.fit(programs.two_branches, 40.0, budget=60, annealing=a) for a in (1.0, 0.0))
+    options = {"budget": 60, "weights": "elbo"}
+    annealed, plain = (exact.fit(programs.two_branches, 40.0, annealing=a, **options) for a in (1.0, 0.0))
     assert annealed.paths[0].history[0] > -5
     assert plain.paths[0].history[0] < -100
 

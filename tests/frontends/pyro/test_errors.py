@@ -20,7 +20,7 @@ from tests import exact
 
 def run(model, *args, **options):
     options.setdefault("discovery", pathmix.PriorDiscovery(32))
-    return exact.fit(model, *args, budget=50, **options)
+    return exact.fit(model, *args, budget=50, weights="elbo", **options)
 
 
 def test_duplicate_sites():

@@ -91,7 +91,8 @@ def test_functions_methods_objects_and_partials():
 
     for model in (Model(), Model().method, functools.partial(with_keywords, scale=1.0)):
         assert len(densities_are_pyros(model, TWO)) == 1
-    posterior = pathmix.SDVI(with_keywords, allocation=pathmix.Uniform(2_000)).run(0, 0.5, scale=1.0)
+    few = pathmix.Uniform(2_000)
+    posterior = pathmix.SDVI(with_keywords, allocation=few, weights="elbo").run(0, 0.5, scale=1.0)
     assert posterior.elbo == pytest.approx(stats.norm.logpdf(0.5, 0, np.sqrt(2)), abs=0.01)
 
 
@@ -510,7 +511,8 @@ def test_parameters_keep_their_first_value(initial):
         pyro.sample("y", dist.Normal(w * z, scale).to_event(1), obs=y)
 
     pyro.clear_param_store()
-    posterior = exact.fit(model, torch.ones(3), budget=50, discovery=PriorDiscovery(8))
+    few = PriorDiscovery(8)
+    posterior = exact.fit(model, torch.ones(3), budget=50, weights="elbo", discovery=few)
     assert "Parameters are kept at their initial values: scale, w." in posterior.notes
     assert len(pyro.get_param_store()) == 0
     again = posterior.log_prob({"z": 0.1})
@@ -525,7 +527,7 @@ def test_parameters_of_the_users_store_are_used():
     pyro.clear_param_store()
     pyro.param("w", torch.tensor(1.5))
     densities_are_pyros(model, TWO)
-    posterior = exact.fit(model, TWO, budget=2_000)
+    posterior = exact.fit(model, TWO, budget=2_000, weights="elbo")
     assert posterior.elbo == pytest.approx(stats.norm.logpdf(2, 1.5, np.sqrt(2)), abs=0.01)
     pyro.clear_param_store()
 
@@ -694,7 +696,8 @@ def test_modules_are_left_as_they_were():
     state = {name: value.tolist() for name, value in model.state_dict().items()}
     pyro.clear_param_store()
     with unchanged():
-        exact.fit(model, torch.ones(3, 2), torch.ones(3), budget=60, discovery=PriorDiscovery(8))
+        data = torch.ones(3, 2), torch.ones(3)
+        exact.fit(model, *data, budget=60, weights="elbo", discovery=PriorDiscovery(8))
     assert {name: (id(value), value.tolist()) for name, value in network.named_parameters()} == weights
     assert all(value.requires_grad and value.dtype is torch.float32 for value in network.parameters())
     assert {name: value.tolist() for name, value in model.state_dict().items()} == state
