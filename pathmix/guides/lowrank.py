@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsp
 import numpy as np
-from numpyro.distributions import LowRankMultivariateNormal
 
 from pathmix.errors import OptionError
 from pathmix.guides.base import covariance, moments
@@ -58,7 +58,16 @@ class LowRank:
 
     def log_prob(self, params: LowRankParams, u: jax.Array) -> jax.Array:
         """Log-density at one point."""
-        normal = LowRankMultivariateNormal(
-            params.loc, params.directions, jnp.exp(2 * params.log_scale), validate_args=False
-        )
-        return kept_by_rounding(normal.log_prob, u, params.loc)
+        scale = jnp.exp(params.log_scale)
+        inwards = params.directions / scale[:, None]
+        factor = jnp.linalg.cholesky(jnp.eye(inwards.shape[1]) + inwards.T @ inwards)
+        log_det = jnp.sum(params.log_scale) + jnp.sum(jnp.log(jnp.diagonal(factor)))
+
+        def density(u: jax.Array) -> jax.Array:
+            off = (u - params.loc) / scale
+            along = jsp.cho_solve((factor, True), inwards.T @ off)
+            # As the least sum of squares, to which a wrong `along` matters little: nothing large cancels.
+            distance = jnp.sum((off - inwards @ along) ** 2) + jnp.sum(along**2)
+            return -0.5 * (distance + u.shape[0] * np.log(2 * np.pi)) - log_det
+
+        return kept_by_rounding(density, u, params.loc)

@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
-from pathmix.discovery.cells import cell_of
+from pathmix.discovery.steps import settled_by_graph, settled_of
 from pathmix.doors.jax import captured, computed_by, operands
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends import tree
@@ -172,9 +172,10 @@ def test_the_trace_of_a_run_is_its_replay(model):
         for one, other in zip(carried.graph.consts, again.graph.consts, strict=True):
             np.testing.assert_array_equal(one, other)
         # What the run saw to be settled, the graph says too.
-        told = [cell_of(dataclasses.replace(carried, settled=s)) for s in (carried.settled, None)]
-        assert told[0].pinned == told[1].pinned and told[0].is_path == told[1].is_path
-        assert told[0].probability == pytest.approx(told[1].probability, rel=1e-12)
+        told, by_graph = settled_of(carried), settled_by_graph(carried)
+        assert told.decisions == by_graph.decisions
+        for one, other in zip(told.log_probabilities, by_graph.log_probabilities, strict=True):
+            assert one == (None if other is None else pytest.approx(other, rel=1e-12))
 
 
 def test_a_prefix_leads_to_one_place():
