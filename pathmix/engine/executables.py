@@ -14,6 +14,7 @@ from pathmix.engine.compiler import compiler_options
 from pathmix.engine.members import Kept, batched, capacity, stacked
 from pathmix.engine.packing import Packing
 from pathmix.engine.requests import Failed, Request
+from pathmix.engine.shared import Shared
 
 # How many are kept, of four megabytes each. The kernel limits the memory maps of a process (65,530, unless it
 # is told otherwise), of which an executable takes some 70, and a process that needs more just ends.
@@ -28,9 +29,12 @@ MEMORY_LIMIT = 2**28  # bytes that a batch may take
 _tracing = threading.Lock()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Entry:
-    """A function, compiled when it is first called."""
+    """A function of arguments of certain types, compiled when it is first called.
+
+    What was traced is let go then: it is as large as the code, and may hold the user's data.
+    """
 
     function: Any
     results: list[Packing]  # of a batch, once it is traced
@@ -38,15 +42,6 @@ class _Entry:
     compiled: bool = False
 
     def __call__(self, *args: Any) -> Any:
-        if self.compiled:
-            return self.function(*args)
-        with self.lock:
-            result = self.function(*args)
-            self.compiled = True
-            return result
-
-    def of_one_type(self, *args: Any) -> Any:
-        """Its result, if arguments always have the same types: what was traced is as large as the code."""
         if not self.compiled:
             with self.lock:
                 if not self.compiled:
@@ -57,14 +52,18 @@ class _Entry:
         return self.function(*args)
 
 
+_everywhere: Shared[_Entry] = Shared(_KEPT_AT_REST)
+
+
 class Executables:
     """Builds each function on first use; two threads never compile the same one.
 
-    Those that were not used for longest make room for new ones.
+    Those that were not used for longest make room for new ones. If they are `shared`, others in this process
+    may have built them already: then keys have to tell all that a function depends on.
     """
 
-    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
-        self.memory_limit = memory_limit
+    def __init__(self, memory_limit: int = MEMORY_LIMIT, *, shared: bool = False) -> None:
+        self.memory_limit, self._shared = memory_limit, shared
         self._options = compiler_options(1)  # found by compiling, which is not to be counted later
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._sizes: dict[Hashable, int] = {}  # of the batches of each executable
@@ -73,15 +72,13 @@ class Executables:
         self._built = self._given_up = 0
         self._lock = threading.Lock()
 
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._entries
-
     def __len__(self) -> int:
         return len(self._entries)
 
     def call(self, key: Hashable, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
         """A function of arrays, which `build` gives if it has not been compiled yet."""
-        return self._entry(key, lambda _: build())(*args)
+        leaves, tree = jax.tree.flatten(args)
+        return self._entry((key, tree, *map(jax.typeof, leaves)), lambda _: build())(*args)
 
     def answer(self, requests: Sequence[Request]) -> list[Any]:
         """The answers to requests; those that one executable can compute are batches of one call."""
@@ -122,7 +119,7 @@ class Executables:
                 (first.key, batch.form),
                 lambda packings: batched(first.build(), batch.form, packings),
             )
-            vectors, large = jax.device_get(entry.of_one_type(len(requests), first.common, batch.arrays))
+            vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
         except Exception as error:
             return [Failed(error)] * len(requests)
         (packing,) = entry.results
@@ -141,9 +138,12 @@ class Executables:
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
-                packings: list[Packing] = []
-                function = jax.jit(build(packings), compiler_options=self._options)
-                entry = self._entries[key] = _Entry(function, packings)
+
+                def make() -> _Entry:
+                    packings: list[Packing] = []
+                    return _Entry(jax.jit(build(packings), compiler_options=self._options), packings)
+
+                entry = self._entries[key] = _everywhere.get(key, make) if self._shared else make()
                 self._built += 1
                 self._make_room()
             self._entries.move_to_end(key)
@@ -153,6 +153,7 @@ class Executables:
         fitting = _MOST_KEPT
         if self._built % _LOOK_EVERY == 0 and _memory_maps() > _MOST_MAPS:
             fitting = len(self._entries) // 2
+            _everywhere.let_go()
         self._keep(max(fitting, 1))
 
     def _keep(self, most: int) -> None:

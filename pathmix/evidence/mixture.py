@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.cluster.vq import ClusterError, kmeans2
-from scipy.special import logsumexp, softmax
 
-from pathmix.evidence.proposal import Proposal
+from pathmix.evidence.proposal import Proposal, Proposals
 
 _SWEEPS = 8
 _MOST_FITTED = 4_000  # draws
@@ -19,7 +18,12 @@ class Mixture(NamedTuple):
     """Multivariate t's, and how often each is drawn from."""
 
     shares: np.ndarray
-    parts: tuple[Proposal, ...]
+    parts: Proposals
+
+    @classmethod
+    def alone(cls, proposal: Proposal) -> "Mixture":
+        """Of one part."""
+        return cls(np.ones(1), Proposals(proposal.loc[None], proposal.factor[None]))
 
     @classmethod
     def of(
@@ -29,7 +33,7 @@ class Mixture(NamedTuple):
         weights = weights / weights.sum()
         whole = Proposal.of(vectors, weights)
         if count == 1:
-            return cls(np.ones(1), (whole,))
+            return cls.alone(whole)
         if len(vectors) > _MOST_FITTED:
             rows = generator.choice(len(vectors), size=_MOST_FITTED, p=weights)
             vectors, weights = vectors[rows], np.full(_MOST_FITTED, 1 / _MOST_FITTED)
@@ -37,34 +41,45 @@ class Mixture(NamedTuple):
         white = np.linalg.solve(whole.factor, (vectors - whole.loc).T).T
         centres = _centres(white[chosen], count, generator)
         count = len(centres)
-        distances = ((white[:, None] - centres[None]) ** 2).sum(axis=2)
-        found = (np.argmin(distances, axis=1)[:, None] == np.arange(count)).astype(float)
-        shares, parts = np.ones(1), (whole,)
+        # Of squared distances to the centres, what differs between them.
+        distances = np.sum(centres**2, axis=1)[:, None] - 2 * centres @ white.T
+        found = (np.argmin(distances, axis=0) == np.arange(count)[:, None]).astype(float)
+        shares, parts = cls.alone(whole)
         for _ in range(_SWEEPS):
-            mass = weights @ found
-            kept = [part for part in range(count) if _is_enough(weights * found[:, part], vectors.shape[1])]
-            if not kept:
+            each = weights * found
+            each = each[_are_enough(each, vectors.shape[1])]
+            if len(each) == 0:
                 break
-            shares = mass[kept] / mass[kept].sum()
-            parts = tuple(Proposal.of(vectors, weights * found[:, part]) for part in kept)
-            logs = np.log(shares) + np.stack([part.log_prob(vectors) for part in parts], axis=1)
-            found = softmax(logs, axis=1)
-            count = len(kept)
-        wider = tuple(Proposal(part.loc, _WIDER * part.factor) for part in (*parts, whole))
-        return cls(np.append((1 - _DEFENCE) * shares, _DEFENCE), wider)
+            mass = each.sum(axis=1)
+            shares, parts = mass / mass.sum(), Proposals.of(vectors, each)
+            logs = np.log(shares)[:, None] + parts.log_prob(vectors)
+            found = np.exp(logs - _log_sum(logs))
+        mixture = cls(shares, parts)._with(_DEFENCE, whole)
+        return mixture._replace(parts=mixture.parts._replace(factors=_WIDER * mixture.parts.factors))
 
     def guarded(self, wide: Proposal) -> "Mixture":
         """With a share of something wide: what lies far off is seen, if it can be met with by chance."""
-        return Mixture(np.append((1 - _GUARD) * self.shares, _GUARD), (*self.parts, wide))
+        return self._with(_GUARD, wide)
+
+    def _with(self, share: float, other: Proposal) -> "Mixture":
+        parts = Proposals(
+            np.concatenate([self.parts.locs, other.loc[None]]),
+            np.concatenate([self.parts.factors, other.factor[None]]),
+        )
+        return Mixture(np.append((1 - share) * self.shares, share), parts)
 
     def draw(self, generator: np.random.Generator, count: int) -> np.ndarray:
-        numbers = generator.multinomial(count, self.shares)
-        rows = [part.draw(generator, number) for part, number in zip(self.parts, numbers, strict=True)]
-        return generator.permutation(np.concatenate(rows))
+        rows = self.parts.draw(generator, generator.multinomial(count, self.shares))
+        return generator.permutation(rows)
 
     def log_prob(self, vectors: np.ndarray) -> np.ndarray:
-        logs = np.log(self.shares) + np.stack([part.log_prob(vectors) for part in self.parts], axis=1)
-        return np.asarray(logsumexp(logs, axis=1))
+        return _log_sum(np.log(self.shares)[:, None] + self.parts.log_prob(vectors))
+
+
+def _log_sum(logs: np.ndarray) -> np.ndarray:
+    """Over parts. The largest is finite, since tails are heavy."""
+    top = logs.max(axis=0)
+    return np.log(np.sum(np.exp(logs - top), axis=0)) + top
 
 
 def _centres(vectors: np.ndarray, count: int, generator: np.random.Generator) -> np.ndarray:
@@ -77,7 +92,6 @@ def _centres(vectors: np.ndarray, count: int, generator: np.random.Generator) ->
         return vectors[generator.choice(len(vectors), size=count)]
 
 
-def _is_enough(weights: np.ndarray, dim: int) -> bool:
-    """For a part to be fitted to."""
-    total = weights.sum()
-    return total > 0 and total**2 / np.sum(weights**2) > 2 * dim
+def _are_enough(weights: np.ndarray, dim: int) -> np.ndarray:
+    """Which rows are, for a part to be fitted to."""
+    return weights.sum(axis=1) ** 2 > 2 * dim * np.sum(weights**2, axis=1)

@@ -83,7 +83,7 @@ class Search:
 
     def from_prior(self, seed: Seed) -> Asking[Opinion]:
         """Draws around the prior, many where they are cheap: narrow modes are met with by chance only."""
-        wide = Mixture(np.ones(1), (self.around_prior,))
+        wide = Mixture.alone(self.around_prior)
         blocks = max(1, min(_WIDE_BLOCKS, (self.until - self.fit.evaluations) // (4 * BLOCK)))
         drawn = yield from self.more(wide, seed, blocks)
         return Opinion(wide, importance(drawn.log_ratios), drawn)
@@ -160,7 +160,7 @@ class Search:
         if opinion.proposal is None:  # its tails are light: it must be nearly exact
             return found.good and found.khat < SAFE_KHAT and found.effective_draws > _EXACT * found.draws
         normal = found.draws / (1 + 0.035 * self.fit.target.dim)
-        return len(opinion.proposal.parts) == 2 and found.good and found.effective_draws > _ENOUGH * normal
+        return len(opinion.proposal.shares) == 2 and found.good and found.effective_draws > _ENOUGH * normal
 
     def more(self, proposal: Mixture | None, seed: Seed, blocks: int) -> Asking[Weighted]:
         """Blocks of draws of a proposal; those that are out of order count as zero."""

@@ -273,7 +273,7 @@ class SDVI:
                 weigh(workshop, begun, contenders, efforts if thorough else None)
             # Posteriors compile for themselves, so they hold nothing of what training needed.
             weighting: Weighting = "elbo" if self.weights == "elbo" else "evidence"
-            drawing = Executables(self.memory_limit) if setting is None else setting.executables
+            drawing = self._new_executables() if setting is None else setting.executables
             judged = judge(contenders, partial(_outcome, executables=drawing), weighting)
             notes = training_notes(
                 fits, [one.fitted for one in judged], interrupted=interrupted, by_elbo=self.weights == "elbo"
@@ -299,7 +299,12 @@ class SDVI:
     @cached_property
     def _executables(self) -> Executables:
         """What runs have compiled, for further runs on data of the same shapes."""
-        return Executables(self.memory_limit)
+        return self._new_executables()
+
+    def _new_executables(self) -> Executables:
+        """Shared with all runs, unless a guide is the user's: nobody knows what that depends on."""
+        own = isinstance(self.guide, str) or type(self.guide).__module__.startswith("pathmix.")
+        return Executables(self.memory_limit, shared=own)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_executables"}

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import optax
 import pytest
 
 import pathmix
@@ -60,6 +61,26 @@ def test_another_run_on_data_of_the_same_shapes_compiles_nothing_more():
     assert again.weights == fresh.weights
 
 
+def test_all_in_one_process_share_what_is_compiled():
+    """By what it computes: with another optimiser, precision or density, a training loop is another one."""
+
+    def run(scale=0.3, **options):
+        def model(y):
+            z = numpyro.sample("z", dist.Gumbel(0.0, 1.0))
+            numpyro.sample("y", dist.Normal(z if z > 0 else jnp.sinh(scale * z), 1.0), obs=y)
+
+        options = {"allocation": pathmix.Uniform(budget=800), "progress": False, **options}
+        return pathmix.SDVI(model, **options).run(0, 0.7)
+
+    first, again = run(), run()
+    assert first.timings.executables > 4 and again.timings.executables == 0
+    assert again.weights == first.weights and again.elbo == first.elbo
+    slower, other = run(optimizer=optax.adam(1e-3)), run(scale=2.0)
+    assert abs(slower.paths[0].elbo - first.paths[0].elbo) > 1e-3 and other.weights != first.weights
+    assert run(precision="float32").weights == pytest.approx(first.weights, abs=0.01)
+    assert np.array_equal(first.sample(0, 9)["z"], again.sample(0, 9)["z"])
+
+
 def test_copies_start_with_nothing_compiled():
     """optax's functions cannot be pickled, but with an optimiser that can be, SDVI can."""
     few = pathmix.Uniform(budget=100)
@@ -70,8 +91,11 @@ def test_copies_start_with_nothing_compiled():
 
 
 def test_the_cache_is_where_the_option_says(tmp_path):
+    def model(y):  # which no other test has compiled
+        numpyro.sample("y", dist.Cauchy(numpyro.sample("x", dist.Laplace(0.0, 1.0)), 2.0), obs=y)
+
     chosen = tmp_path / "chosen"
-    exact.fit(programs.one_path, 0.5, budget=100, weights="elbo", cache=chosen)
+    exact.fit(model, 0.5, budget=100, weights="elbo", cache=chosen)
     assert any(chosen.iterdir())
     assert jax.config.jax_compilation_cache_dir is None
 

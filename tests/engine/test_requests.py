@@ -140,14 +140,21 @@ def test_cohorts_are_of_one_kind_and_leave_every_thread_some():
 def test_executables_are_given_up_when_there_are_too_many(monkeypatch):
     """By number, or because the process has too many memory maps."""
     monkeypatch.setattr("pathmix.engine.executables._MOST_MAPS", 0)
-    executables = Executables()
+    executables, built = Executables(), []
+
+    def call(key):
+        def build():
+            built.append(key)
+            return lambda x: x + key
+
+        return executables.call(key, build, 1.0)
+
     for key in range(40):
-        executables.call(key, lambda: lambda x: x, 1.0)
-    assert len(executables) < 32 and 39 in executables
+        call(key)
+    assert len(executables) < 32
     monkeypatch.undo()
     monkeypatch.setattr("pathmix.engine.executables._MOST_KEPT", 3)
-    executables = Executables()
-    for key in range(10):
-        assert executables.call(key, lambda key=key: lambda x: x + key, 1.0) == 1.0 + key
-    assert len(executables) == 3 and 9 in executables and 0 not in executables
-    assert executables.call(0, lambda: lambda x: x, 1.0) == 1.0
+    executables, built = Executables(), []
+    for key in (*range(10), 9, 0):
+        assert call(key) == 1.0 + key
+    assert len(executables) == 3 and built == [*range(10), 0]
