@@ -116,11 +116,17 @@ class KnownPath:
             size, part = min(count - start, _BLOCK), slice(start, start + _BLOCK)
             block = jax.tree.map(partial(_filled_up, part), rows)
             result = self.executables.call(key, lambda: _first_rows(function), block, size, arguments)
+            self._compiled.add(key)
             parts.append(jax.tree.map(partial(_head, size), result))
         return parts[0] if len(parts) == 1 else jax.tree.map(lambda *blocks: np.concatenate(blocks), *parts)
 
+    @property
+    def _compiled(self) -> set[Any]:
+        """By any path."""
+        return self.executables.once("compiled", set)
+
     def _is_rare(self, key: Any, count: int) -> bool:
-        if self.discovered or count == 0 or key in self.executables:
+        if self.discovered or count == 0 or key in self._compiled:
             return False
         self._asked[key[0]] += count
         return self._asked[key[0]] <= _ENOUGH_ROWS
