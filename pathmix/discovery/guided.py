@@ -30,6 +30,7 @@ _SIZES = 6  # of them, at most, are the best with so many sites
 _OF_BEST, _OF_OTHERS = 16, 6  # neighbours in turn
 _TURNS = 10
 _DRY = 2  # turns without a new path, after which there are no more
+_NEW = 0.05  # probability of an unseen path, below which a proposal is not run
 _TURNED = 32  # decisions of a round
 _PAYS = 0.01  # of the weight, that the new paths of a round bring
 _IDLE = 5  # rounds that did not pay, after which there are no more
@@ -177,7 +178,7 @@ class GuidedExpedition(SearchExpedition):
 
     def _is_new(self, proposal: Proposal) -> bool:
         key = tuple(sorted(proposal.items()))
-        known = key in self._tried or self.search.tree.is_known(proposal)
+        known = key in self._tried or self.search.tree.novelty(proposal, _NEW) < _NEW
         self._tried.add(key)
         return not known
 

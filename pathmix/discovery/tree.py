@@ -89,9 +89,14 @@ class Node:
     @property
     def left(self) -> float:
         """Prior mass of the ways that were not seen, as far as that is known; else what one run might be."""
+        return self.mass * self.unseen_share
+
+    @property
+    def unseen_share(self) -> float:
+        """Of the runs that come here."""
         if self.is_complete:
             return 0.0
-        return self.mass * (self._rest if self.is_exact else 1 / (self.visits.total() + 2))
+        return self._rest if self.is_exact else 1 / (self.visits.total() + 2)
 
     @property
     def _rest(self) -> float:
@@ -162,15 +167,25 @@ class Tree:
         """The places that a path comes to, and where it goes from each."""
         return self._ways[path]
 
-    def is_known(self, values: Mapping[str, PinnedValue]) -> bool:
-        """Whether these values of discrete sites lead along a path that was seen, to its end."""
-        node = self._root
-        while node is not None and node.step.is_site:
-            way = values.get(node.step.place)
-            if way is None or way not in node.ways:
-                return False
-            node = node.ways[way]
-        return node is None
+    def novelty(self, values: Mapping[str, PinnedValue], enough: float) -> float:
+        """The probability that a run with these values of discrete sites takes a path that was not seen.
+
+        Where it is larger than `enough`, something above that.
+        """
+        found, places = 0.0, [(self._root, 1.0)]
+        while places and found < enough:
+            node, reach = places.pop()
+            if node is None:
+                continue
+            given = values.get(node.step.place) if node.step.is_site else None
+            if given is None:
+                found += reach * node.unseen_share
+                places += [(child, reach * node.chance(way).probability) for way, child in node.ways.items()]
+            elif given in node.ways:
+                places.append((node.ways[given], reach))
+            else:
+                found += reach
+        return found
 
     @property
     def left(self) -> float:

@@ -1,5 +1,7 @@
 """The tree of decisions: exact prior masses of boxes, and the other sides of decisions, in both libraries."""
 
+import itertools
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro
@@ -90,15 +92,62 @@ def test_priors_that_depend_on_free_sites_are_estimated():
         assert path.prior_mass == path.followers / 500
     # Both sides were seen, so that nothing is left, whatever their masses.
     assert found.unseen_is_exact and found.unseen_bound == 0
-    tree = Tree()
-    with engine_scope("float64"):
-        for path in found.paths:
-            tree.add(path.slp.path, path.slp, path.draws)
-    tree.weigh({path.slp.path: path.followers for path in found.paths})
-    (node,) = tree.nodes
+    (node,) = tree_of(found.paths).nodes
     truth = stats.norm.expect(lambda s: stats.norm.sf(1 / abs(s)) if s else 0.0)
     chance = node.chance(True)
     assert chance.error > 0 and abs(chance.probability - truth) < 4 * chance.error
+
+
+def tree_of(found):
+    tree = Tree()
+    with engine_scope("float64"):
+        for path in found:
+            tree.add(path.slp.path, path.slp, path.draws)
+    tree.weigh({path.slp.path: path.followers for path in found})
+    return tree
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_probability_of_something_new(seed):
+    """Whatever is put in, it is that of all paths which were not seen and have these values."""
+
+    def model():
+        a = numpyro.sample("a", dist.Categorical(jnp.array([0.5, 0.3, 0.2])))
+        for number in range(int(a)):
+            if numpyro.sample(f"b{number}", dist.Bernoulli(0.3 + 0.1 * a)):
+                numpyro.sample(f"c{number}", dist.Binomial(2, 0.4))
+
+    all_paths = paths.discover(model, samples=3_000).paths
+    assert len(all_paths) == 1 + 4 + 16
+    generator = np.random.default_rng(seed)
+    seen = [path for path in all_paths if generator.random() < 0.6]
+    tree = tree_of(seen)
+    for path in all_paths:
+        values = dict(path.slp.path.pinned)
+        for kept in itertools.product([False, True], repeat=len(values)):
+            given = {name: value for (name, value), keep in zip(values.items(), kept, strict=True) if keep}
+            expected = sum(
+                _probability(one, given)
+                for one in all_paths
+                if one not in seen and _agrees(dict(one.slp.path.pinned), given)
+            )
+            assert tree.novelty(given, 2.0) == pytest.approx(expected, abs=1e-9)
+            assert tree.novelty(given, 0.1) == pytest.approx(expected, abs=1e-9) or expected > 0.1
+
+
+def _agrees(pinned, given):
+    return all(pinned.get(name, value) == value for name, value in given.items())
+
+
+def _probability(path, given):
+    """Of the sites that are not given."""
+    own = dict(path.slp.path.pinned)
+    chances = {
+        "a": [0.5, 0.3, 0.2],
+        "b": [0.7 - 0.1 * own["a"], 0.3 + 0.1 * own["a"]],
+        "c": [0.36, 0.48, 0.16],
+    }
+    return np.prod([chances[name[0]][value] for name, value in own.items() if name not in given])
 
 
 def test_a_decision_that_cannot_come_out_otherwise_leaves_nothing():
