@@ -7,6 +7,7 @@ conditions say which.
 
 from collections.abc import Iterator
 
+import jax.numpy as jnp
 import numpy as np
 
 from pathmix.program.slp import Site, StraightLineProgram
@@ -108,7 +109,7 @@ def _moved(
 ) -> np.ndarray:
     """Half of the sites of a row as they were drawn, the others away from the middle, inside the support."""
     if site.bounds is None:
-        return values
+        return _moved_in_space(site, values, scales, generator)
     low, high = (np.broadcast_to(np.asarray(b, float), site.shape).ravel() for b in site.bounds)
     factor = np.where(generator.uniform(size=len(values)) < 0.5, scales, 1.0)[:, None]
     down = np.where(generator.uniform(size=len(values)) < 0.5, 1 / factor[:, 0], factor[:, 0])[:, None]
@@ -118,6 +119,22 @@ def _moved(
         across = low + (high - low) * generator.uniform(size=values.shape)
     bounded = np.where(np.isfinite(high), np.where(factor > 1, across, values), above)
     return np.where(np.isfinite(low), bounded, np.where(np.isfinite(high), below, real))
+
+
+def _moved_in_space(
+    site: Site, values: np.ndarray, scales: np.ndarray, generator: np.random.Generator
+) -> np.ndarray:
+    """The same for a support that is no interval for each element (a simplex, say), where it is known."""
+    template = site.bijection
+    if template is None or template.slots:
+        return values
+    bijection = template.treedef.unflatten([jnp.asarray(leaf) for leaf in template.leaves])
+    vectors = np.asarray(bijection.inv(values.reshape(-1, *site.shape)))
+    factor = np.where(generator.uniform(size=len(values)) < 0.5, scales, 1.0)
+    factor = factor.reshape(-1, *[1] * (vectors.ndim - 1))
+    middle = np.median(vectors, axis=0)
+    moved = np.asarray(bijection(middle + factor * (vectors - middle))).reshape(values.shape)
+    return np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, values)
 
 
 def _middle(draws: np.ndarray) -> np.ndarray:

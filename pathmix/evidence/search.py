@@ -202,11 +202,13 @@ class Search:
         moved = [move(values) for move in known]
         there = vectors_of(self.fit, [np.concatenate(column) for column in zip(*moved, strict=True)])
         there, _ = yield from self.ordered(there)
+        possible = np.isfinite(there).all(axis=1)  # others are off the support
+        there = np.where(possible[:, None], there, 0.0)
         before = yield from self.fit.densities(opinion.drawn.vectors[rows])
         seen = yield from self.fit.densities(there)
         proposal = opinion.proposal
         log_q = seen.log_q if proposal is None else proposal.log_prob(there)
-        density = where_inside(seen.log_joint + seen.log_det, seen.inside & np.isfinite(there).all(axis=1))
+        density = where_inside(seen.log_joint + seen.log_det, seen.inside & possible)
         # Swaps keep volumes, so draws of the posterior have its density on the way back.
         gain = density - np.tile(before.log_joint + before.log_det, len(known))
         missed = density + self.log_orders - log_q > opinion.found.log_evidence + _STRANGE

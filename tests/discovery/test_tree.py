@@ -201,6 +201,42 @@ def test_the_other_side_is_found(name):
         assert rare(*row)
 
 
+def simplex(y):
+    w = numpyro.sample("w", dist.Dirichlet(jnp.full(3, 2.0)))
+    level = numpyro.sample("level", dist.Normal(8, 1)) if w[0] > 0.98 else 0.0
+    numpyro.sample("y", dist.Normal(level, 1), obs=y)
+
+
+def simplex_pyro(y):
+    w = pyro.sample("w", pdist.Dirichlet(torch.full((3,), 2.0)))
+    level = pyro.sample("level", pdist.Normal(8.0, 1.0)) if w[0] > 0.98 else torch.tensor(0.0)
+    pyro.sample("y", pdist.Normal(level, 1.0), obs=y)
+
+
+def correlation(y):
+    factor = numpyro.sample("factor", dist.LKJCholesky(2, 4.0))
+    level = numpyro.sample("level", dist.Normal(8, 1)) if factor[1, 0] > 0.97 else 0.0
+    numpyro.sample("y", dist.Normal(level, 1), obs=y)
+
+
+# An element of a Dirichlet has a beta distribution, and so has (1 + r) / 2 of a correlation r.
+JOINT = {
+    "simplex": (simplex, stats.beta.logsf(0.98, 2, 4), 6.0),
+    "simplex in Pyro": (simplex_pyro, stats.beta.logsf(0.98, 2, 4), torch.tensor(6.0)),
+    "correlation": (correlation, stats.beta.logsf(0.985, 4, 4), 6.0),
+}
+
+
+@pytest.mark.parametrize("name", JOINT)
+def test_a_rare_side_of_a_support_that_is_no_box(name):
+    model, rare, y = JOINT[name]
+    posterior = exact.fit(model, y, budget=4_000, discovery=pathmix.Guided(samples=100))
+    logs = [rare + stats.norm.logpdf(6, 8, np.sqrt(2)), np.log1p(-np.exp(rare)) + stats.norm.logpdf(6)]
+    found = {len(path.addresses): path.weight for path in posterior.paths}
+    assert found[2] == pytest.approx(exact.softmax(logs)[0], abs=0.01)
+    assert posterior.verdict.ok
+
+
 def test_an_impossible_side_is_not_found():
     def model():
         u, v = (numpyro.sample(name, dist.Normal(0, 1)) for name in "uv")
