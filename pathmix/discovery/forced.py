@@ -131,10 +131,13 @@ def _moved_in_space(
     bijection = template.treedef.unflatten([jnp.asarray(leaf) for leaf in template.leaves])
     vectors = np.asarray(bijection.inv(values.reshape(-1, *site.shape)))
     factor = np.where(generator.uniform(size=len(values)) < 0.5, scales, 1.0)
-    factor = factor.reshape(-1, *[1] * (vectors.ndim - 1))
     middle = np.median(vectors, axis=0)
-    moved = np.asarray(bijection(middle + factor * (vectors - middle))).reshape(values.shape)
-    return np.where(np.isfinite(moved).all(axis=1, keepdims=True), moved, values)
+    there = bijection(middle + factor.reshape(-1, *[1] * (vectors.ndim - 1)) * (vectors - middle))
+    moved = np.asarray(there).reshape(values.shape)
+    # Far out, rounding puts values on the edge of the support, or beyond it.
+    back = np.asarray(bijection.inv(there)).reshape(len(values), -1)
+    usable = (factor > 1) & np.isfinite(moved).all(axis=1) & np.isfinite(back).all(axis=1)
+    return np.where(usable[:, None], moved, values)
 
 
 def _middle(draws: np.ndarray) -> np.ndarray:

@@ -178,9 +178,10 @@ class GuidedExpedition(SearchExpedition):
 
     def _is_new(self, proposal: Proposal) -> bool:
         key = tuple(sorted(proposal.items()))
-        known = key in self._tried or self.search.tree.novelty(proposal, _NEW) < _NEW
+        if key in self._tried or self.search.tree.novelty(proposal, _NEW) < _NEW:
+            return False
         self._tried.add(key)
-        return not known
+        return True
 
 
 def _parents(ranked: list[Path]) -> list[Path]:

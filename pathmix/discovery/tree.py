@@ -22,6 +22,7 @@ from pathmix.program.values import SiteRows
 
 _NOTHING = 1e-14  # prior mass: rounding
 _ROUNDINGS = 64  # of the sum of all probabilities, for each of them
+_LITTLE = 1e-3  # of a probability that is asked for
 _MOST_VALUES = 2**16  # of a vector, that are listed
 
 
@@ -85,6 +86,13 @@ class Node:
         # With the rule of succession, so that what was seen in all runs, or in none, is not taken for sure.
         likely = (self.visits[way] + 1) / (runs + 2)
         return Chance(share, math.sqrt(likely * (1 - likely) / (runs + 3)))
+
+    def likely(self, way: PinnedValue) -> float:
+        """The probability of a way; of those that are not known, each has one run more than it had."""
+        known = self.exact_chance(way)
+        if known is not None:
+            return known
+        return (1 - self.unseen_share) * (self.visits[way] + 1) / (self.visits.total() + len(self.ways))
 
     @property
     def left(self) -> float:
@@ -180,7 +188,8 @@ class Tree:
             given = values.get(node.step.place) if node.step.is_site else None
             if given is None:
                 found += reach * node.unseen_share
-                places += [(child, reach * node.chance(way).probability) for way, child in node.ways.items()]
+                ways = [(child, reach * node.likely(way)) for way, child in node.ways.items()]
+                places += [(child, reach) for child, reach in ways if reach > enough * _LITTLE]
             elif given in node.ways:
                 places.append((node.ways[given], reach))
             else:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,6 +24,10 @@ _MOST_MAPS = 40_000
 _UNKNOWN = object()
 _LOOK_EVERY = 16  # executables
 _KEPT_AT_REST = 64  # some megabytes each
+_TRACED_WITH = (
+    "enable_x64", "default_device", "default_matmul_precision", "default_prng_impl", "numpy_dtype_promotion",
+    "threefry_partitionable",
+)  # fmt: skip
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
 
 # Tracing is Python, which one thread at a time can run: many that try keep discovery from its turns.
@@ -36,19 +41,24 @@ class _Entry:
     What was traced is let go then: it is as large as the code, and may hold the user's data.
     """
 
-    function: Any
-    results: list[Packing]  # of a batch, once it is traced
+    build: Callable[[list[Packing]], Callable[..., Any]] | None
+    options: dict[str, bool | int]  # of the compiler
+    keep: Callable[["_Entry"], None]  # once it is compiled
+    results: list[Packing] = field(default_factory=list)  # of a batch, once it is traced
     lock: threading.Lock = field(default_factory=threading.Lock)
-    compiled: bool = False
+    function: Any = None
 
     def __call__(self, *args: Any) -> Any:
-        if not self.compiled:
+        if self.function is None:
             with self.lock:
-                if not self.compiled:
+                if self.function is None:
+                    assert self.build is not None
                     with _tracing:
-                        lowered = self.function.lower(*args)
+                        traced = jax.jit(self.build(self.results), compiler_options=self.options)
+                        lowered = traced.lower(*args)
                     self.function = lowered.compile()
-                    self.compiled = True
+                    self.build = None
+                    self.keep(self)
         return self.function(*args)
 
 
@@ -78,7 +88,8 @@ class Executables:
     def call(self, key: Hashable, build: Callable[[], Callable[..., Any]], *args: Any) -> Any:
         """A function of arrays, which `build` gives if it has not been compiled yet."""
         leaves, tree = jax.tree.flatten(args)
-        return self._entry((key, tree, *map(jax.typeof, leaves)), lambda _: build())(*args)
+        types = (tree, *map(jax.typeof, leaves), *_places(leaves))
+        return self._entry((key, types), lambda _: build())(*args)
 
     def answer(self, requests: Sequence[Request]) -> list[Any]:
         """The answers to requests; those that one executable can compute are batches of one call."""
@@ -116,7 +127,7 @@ class Executables:
         try:
             batch = stacked(requests, size, self._fixed)
             entry = self._entry(
-                (first.key, batch.form),
+                (first.key, batch.form, _places(jax.tree.leaves(batch.arrays))),
                 lambda packings: batched(first.build(), batch.form, packings),
             )
             vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
@@ -135,14 +146,12 @@ class Executables:
             return found
 
     def _entry(self, key: Hashable, build: Callable[[list[Packing]], Callable[..., Any]]) -> _Entry:
+        key = (key, *(str(getattr(jax.config, f"jax_{name}", None)) for name in _TRACED_WITH))
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
-
-                def make() -> _Entry:
-                    packings: list[Packing] = []
-                    return _Entry(jax.jit(build(packings), compiler_options=self._options), packings)
-
+                keep = partial(_everywhere.keep, key) if self._shared else _forget
+                make = partial(_Entry, build, self._options, keep)
                 entry = self._entries[key] = _everywhere.get(key, make) if self._shared else make()
                 self._built += 1
                 self._make_room()
@@ -163,6 +172,15 @@ class Executables:
         if self._given_up >= _LOOK_EVERY:
             self._given_up = 0
             _return_memory()
+
+
+def _forget(_: _Entry) -> None:
+    """Keep it for nobody else."""
+
+
+def _places(leaves: Sequence[Any]) -> tuple[Any, ...]:
+    """The devices that the user has put arrays on."""
+    return tuple(leaf.sharding for leaf in leaves if getattr(leaf, "committed", False))
 
 
 def _return_memory() -> None:

@@ -24,7 +24,8 @@ class Packing:
     @staticmethod
     def of(tree: Any) -> "Packing":
         leaves, structure = jax.tree.flatten(tree)
-        return _packing(structure, tuple((np.shape(leaf), _dtype(leaf)) for leaf in leaves))
+        wide = jax.dtypes.canonicalize_dtype(np.float64) == np.float64
+        return _packing(structure, tuple((np.shape(leaf), _dtype(leaf, wide)) for leaf in leaves))
 
     @cached_property
     def large(self) -> tuple[int, ...]:
@@ -76,10 +77,16 @@ class Packing:
 
 
 @lru_cache(1_024)
-def _packing(structure: Any, types: tuple[tuple[tuple[int, ...], Any], ...]) -> Packing:
-    dtypes = (str(jax.dtypes.canonicalize_dtype(dtype)) for _, dtype in types)
-    return Packing(structure, tuple(shape for shape, _ in types), tuple(dtypes))
+def _packing(structure: Any, types: tuple[tuple[tuple[int, ...], str], ...]) -> Packing:
+    return Packing(structure, tuple(shape for shape, _ in types), tuple(dtype for _, dtype in types))
 
 
-def _dtype(leaf: Any) -> Any:
-    return getattr(leaf, "dtype", None) or np.result_type(leaf)
+def _dtype(leaf: Any, wide: bool) -> str:
+    return _known_dtype(getattr(leaf, "dtype", None) or np.result_type(leaf), wide)
+
+
+@lru_cache
+def _known_dtype(dtype: Any, wide: bool) -> str:
+    """That arrays have in compiled code, with 64-bit numbers switched on or off."""
+    del wide
+    return str(jax.dtypes.canonicalize_dtype(dtype))

@@ -6,17 +6,11 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary
 
-import jax
-
 Entry = TypeVar("Entry")
-_TRACED_WITH = (
-    "enable_x64", "default_device", "default_matmul_precision", "default_prng_impl", "numpy_dtype_promotion",
-    "debug_nans",
-)  # fmt: skip
 
 
 class Shared(Generic[Entry]):
-    """Holds what anybody else holds, and beside that what was asked for last."""
+    """Knows what anybody holds, and holds beside that what was kept last."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -25,24 +19,23 @@ class Shared(Generic[Entry]):
         self._latest: OrderedDict[Hashable, Entry] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], Entry]) -> Entry:
-        """The one of this key, made if there is none where JAX is set as it is now."""
-        key = (key, _settings())
+        """The one of this key, made if there is none."""
         with self._lock:
             found = self._alive.get(key)
             if found is None:
                 found = self._alive[key] = make()
-            self._latest[key] = found
-            self._latest.move_to_end(key)
+            if key in self._latest:
+                self._latest.move_to_end(key)
+            return found
+
+    def keep(self, key: Hashable, entry: Entry) -> None:
+        """Hold it for whoever asks next, until there are too many."""
+        with self._lock:
+            self._latest[key] = entry
             if len(self._latest) > self._most:
                 self._latest.popitem(last=False)
-            return found
 
     def let_go(self) -> None:
         """Hold no more than others do."""
         with self._lock:
             self._latest.clear()
-
-
-def _settings() -> Hashable:
-    """Those of JAX that functions are traced with."""
-    return tuple(str(getattr(jax.config, f"jax_{name}")) for name in _TRACED_WITH)

@@ -77,8 +77,8 @@ class Mixture(NamedTuple):
 
 
 def _log_sum(logs: np.ndarray) -> np.ndarray:
-    """Over parts. The largest is finite, since tails are heavy."""
-    top = logs.max(axis=0)
+    """Over parts."""
+    top = np.maximum(logs.max(axis=0), np.finfo(logs.dtype).min)  # beyond all numbers there is nothing
     return np.log(np.sum(np.exp(logs - top), axis=0)) + top
 
 

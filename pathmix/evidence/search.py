@@ -202,7 +202,7 @@ class Search:
         moved = [move(values) for move in known]
         there = vectors_of(self.fit, [np.concatenate(column) for column in zip(*moved, strict=True)])
         there, _ = yield from self.ordered(there)
-        possible = np.isfinite(there).all(axis=1)  # others are off the support
+        possible = np.asarray(np.isfinite(there).all(axis=1))  # others are off the support
         there = np.where(possible[:, None], there, 0.0)
         before = yield from self.fit.densities(opinion.drawn.vectors[rows])
         seen = yield from self.fit.densities(there)

@@ -302,9 +302,9 @@ class SDVI:
         return self._new_executables()
 
     def _new_executables(self) -> Executables:
-        """Shared with all runs, unless a guide is the user's: nobody knows what that depends on."""
-        own = isinstance(self.guide, str) or type(self.guide).__module__.startswith("pathmix.")
-        return Executables(self.memory_limit, shared=own)
+        """Shared with all runs, unless guide or optimiser are the user's: what these call may change."""
+        own_guide = isinstance(self.guide, str) or type(self.guide).__module__.startswith("pathmix.")
+        return Executables(self.memory_limit, shared=own_guide and self.optimizer is _DEFAULT_OPTIMIZER)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_executables"}

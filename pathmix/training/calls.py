@@ -151,10 +151,9 @@ class Calls:
         build = partial(
             make_loop, self.target, self.guide, self.optimizer, self.gradient, self.particles, self.steps
         )
-        optimizer = self.optimizer.init, self.optimizer.update
         shape = (self.gradient, self.particles, self.steps, self.noise, bool(stretch.indices))
         return Request(
-            ("loop", self.target.structure, self.guide, optimizer, *shape),
+            ("loop", self.target.structure, self.guide, *shape),
             build,
             self.target.arguments,
             stretch,

@@ -1,5 +1,6 @@
 """The tree of decisions: exact prior masses of boxes, and the other sides of decisions, in both libraries."""
 
+import dataclasses
 import itertools
 
 import jax.numpy as jnp
@@ -10,10 +11,13 @@ import pyro
 import pyro.distributions as pdist
 import pytest
 import torch
+from numpyro.distributions import biject_to
+from numpyro.distributions.transforms import OrderedTransform
 from scipy import stats
 
 import pathmix
 from pathmix import Enumeration, PriorDiscovery
+from pathmix.discovery import forced
 from pathmix.discovery.base import Rating
 from pathmix.discovery.forced import other_side
 from pathmix.discovery.tree import Tree
@@ -135,6 +139,23 @@ def test_the_probability_of_something_new(seed):
             assert tree.novelty(given, 0.1) == pytest.approx(expected, abs=1e-9) or expected > 0.1
 
 
+def test_what_lies_below_a_decision_that_no_prior_run_came_to():
+    def model():
+        a = numpyro.sample("a", dist.Bernoulli(0.5))
+        x, s = numpyro.sample("x", dist.Normal(0, 1)), numpyro.sample("s", dist.HalfNormal(1))
+        if a and x * s > 0.3:
+            numpyro.sample("c", dist.Normal(0, 1))
+        numpyro.sample("b", dist.Categorical(jnp.full(10, 0.1)))
+
+    found = paths.discover(model, samples=1_000).paths
+    seen = [path for path in found if dict(path.slp.path.pinned)["b"] == 0]
+    assert len(found) == 30 and len(seen) == 3
+    tree = tree_of([dataclasses.replace(path, followers=0) for path in seen])
+    assert tree.novelty({"a": 1, "b": 5}, 0.05) >= 0.05
+    assert tree.novelty({"a": 1}, 2.0) == pytest.approx(0.9)
+    assert tree.novelty({"a": 1, "b": 0}, 0.05) == 0
+
+
 def _agrees(pinned, given):
     return all(pinned.get(name, value) == value for name, value in given.items())
 
@@ -199,6 +220,35 @@ def test_the_other_side_is_found(name):
     assert np.all(rows["a"] > 0) and np.all(rows["b"] > 0)
     for row in zip(*rows.values(), strict=True):
         assert rare(*row)
+
+
+SUPPORTS = {
+    "simplex": dist.Dirichlet(jnp.full(4, 0.5)),
+    "ordered": dist.TransformedDistribution(dist.Normal(jnp.zeros(3), 1).to_event(1), OrderedTransform()),
+    "correlations": dist.LKJ(3, 2.0),
+    "covariance": dist.Wishart(5.0, scale_matrix=jnp.eye(2)),
+}
+
+
+@pytest.mark.parametrize("name", SUPPORTS)
+def test_what_is_moved_stays_inside_its_support(name):
+    def model():
+        x = numpyro.sample("x", SUPPORTS[name])
+        if jnp.ravel(x)[1] - 0.1 * jnp.ravel(x)[0] > 1e9:
+            numpyro.sample("z", dist.Normal(0, 1))
+
+    (path,) = paths.discover(model, samples=200).paths
+    (site,) = path.slp.sites
+    drawn = path.draws["x"][np.arange(256) % 100].reshape(256, -1).astype(float)
+    with engine_scope("float64"):
+        moved = forced._moved(site, drawn, drawn[0], np.geomspace(1, 1e4, 256), np.random.default_rng(0))
+        values = moved.reshape(256, *site.shape)
+        bijection = biject_to(SUPPORTS[name].support)
+        vectors = bijection.inv(values)
+        again = bijection(vectors)
+    assert np.all(np.isfinite(vectors))
+    np.testing.assert_allclose(again, values, rtol=1e-6, atol=1e-6)
+    assert 20 < np.sum(np.any(moved != drawn, axis=1)) < 180
 
 
 def simplex(y):

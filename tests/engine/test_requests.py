@@ -1,5 +1,9 @@
 """Requests are answered in batches, and nobody can tell from the answers."""
 
+import gc
+import weakref
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from pathmix.engine.executables import Executables
 from pathmix.engine.members import capacity, cohorts
 from pathmix.engine.packing import LARGE, Packing
+from pathmix.engine.precision import engine_scope
 from pathmix.engine.requests import Request, answered, asked, conducted, together
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -128,6 +133,36 @@ def test_trees_are_packed_and_unpacked():
 def test_batches_have_few_sizes():
     assert {capacity(n, 0, 2**28, None) for n in (1, 2, 3, 8, 100)} == {8}
     assert capacity(100, 2**27, 2**28, None) == 2 and capacity(1, 2**29, 2**28, None) == 1
+
+
+def test_precisions_follow_one_another():
+    """What was found out in single precision is none of the other's business."""
+    number = np.array([1.0 + 1e-12])
+    for precision, expected in (("float32", 1.0), ("float64", 1.0 + 1e-12), ("float32", 1.0)):
+        with engine_scope(precision):
+            request = Request("same", lambda: lambda _, fixed, moving: moving + 0, (), number)
+            (found,) = Executables(shared=True).answer([request])
+        assert found.dtype == precision and found[0] == expected
+
+
+def test_arrays_may_be_put_on_a_device():
+    for given in (np.ones(3), jnp.ones(3), jax.device_put(np.ones(3), jax.devices()[0])):
+        found = Executables(shared=True).call("twice", lambda: lambda x: 2 * x, given)
+        np.testing.assert_array_equal(found, 2.0)
+
+
+def test_what_failed_is_kept_by_nobody():
+    class Fails:
+        def __call__(self, x):
+            raise ValueError
+
+    fails = Fails()
+    kept = weakref.ref(fails)
+    with pytest.raises(ValueError):
+        Executables(shared=True).call("fails", lambda given=fails: given, 1.0)
+    del fails
+    gc.collect()
+    assert kept() is None
 
 
 def test_cohorts_are_of_one_kind_and_leave_every_thread_some():
