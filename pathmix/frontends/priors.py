@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from pathmix.doors.jax import Tracer
+from pathmix.frontends.supports import noted
 from pathmix.program.slp import Prior
 
 _PARAMETERS = {
@@ -39,9 +37,4 @@ def of_elements(fn: Any, library: Any) -> Named | None:
 
 def prior(family: str, values: Sequence[Any], outputs: list[Any]) -> Prior:
     """With the parameters that are known; others are added to the outputs of the trace."""
-    slots: list[np.ndarray | int] = []
-    for value in values:
-        is_output = isinstance(value, Tracer)
-        slots.append(len(outputs) if is_output else np.asarray(value))
-        outputs += [value] if is_output else []
-    return Prior(family, tuple(slots))
+    return Prior(family, noted(values, outputs))

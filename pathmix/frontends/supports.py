@@ -86,9 +86,14 @@ class Ranges:
 def template(bijection: Any, outputs: list[Any]) -> BijectionTemplate:
     """The bijection with parameters that are known; others are added to the outputs of the trace."""
     leaves, treedef = jax.tree.flatten(bijection)
+    return BijectionTemplate(treedef, noted(leaves, outputs))
+
+
+def noted(values: Sequence[Any], outputs: list[Any]) -> tuple[np.ndarray | int, ...]:
+    """Arrays that are known, and the places of others, which are added to the outputs of the trace."""
     slots: list[np.ndarray | int] = []
-    for leaf in leaves:
-        is_output = isinstance(leaf, Tracer)
-        slots.append(len(outputs) if is_output else np.asarray(leaf))
-        outputs += [leaf] if is_output else []
-    return BijectionTemplate(treedef, tuple(slots))
+    for value in values:
+        is_output = isinstance(value, Tracer)
+        slots.append(len(outputs) if is_output else np.asarray(value))
+        outputs += [value] if is_output else []
+    return tuple(slots)
