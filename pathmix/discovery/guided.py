@@ -11,10 +11,11 @@ from scipy.special import softmax
 from pathmix.checks import check_positive_int
 from pathmix.discovery.base import Discovered, OnPath, Rating
 from pathmix.discovery.enumeration import check_cover, enumerate_values
-from pathmix.discovery.neighbours import Grammar, Proposal, neighbours
+from pathmix.discovery.neighbours import Grammar, Proposal, nearest, neighbours
+from pathmix.discovery.prediction import Prediction
 from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search, SearchExpedition
-from pathmix.program.path import Path
+from pathmix.program.path import Path, PinnedValue
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows
@@ -32,8 +33,9 @@ _TURNS = 10
 _DRY = 2  # turns without a new path, after which there are no more
 _NEW = 0.05  # probability of an unseen path, below which a proposal is not run
 _TURNED = 32  # decisions of a round
-_PAYS = 0.01  # of the weight, that the new paths of a round bring
-_IDLE = 5  # rounds that did not pay, after which there are no more
+_POOL = 4_000  # nearest neighbours, of as many paths as it takes, of which the most promising are run
+_LEAST, _MOST = 0.25, 0.75  # of the new paths of a round come by prediction
+_IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,10 @@ class GuidedExpedition(SearchExpedition):
         self.options, self.seed = options, seed
         self.shares: list[float] = []  # of the weight, that the new paths of each round had
         self._latest: set[Path] = set()
+        self._predicted: set[Path] = set()  # of the latest, those that came by prediction
+        self._trust = _LEAST  # in prediction
         self._grammar, self._known = Grammar(), 0
-        self._tried: set[tuple[tuple[str, object], ...]] = set()
+        self._tried: set[tuple[tuple[str, PinnedValue], ...]] = set()
 
     def snapshot(self) -> Discovered:
         return self.search.discovered(tuple(self.shares))
@@ -104,11 +108,10 @@ class GuidedExpedition(SearchExpedition):
     def further(self, rating: Rating) -> bool:
         """Look for neighbours of the best paths; whether there are new ones."""
         worth = self._recorded(rating.worth)
-        ranked = sorted((path for path in worth if np.isfinite(worth[path])), key=lambda path: -worth[path])
+        ranked = _ranked(worth)
         if self._latest:
-            weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
-            self.shares.append(float(sum(weights.get(path, 0.0) for path in self._latest)))
-            idle = len(self.shares) >= _IDLE and max(self.shares[-_IDLE:]) < _PAYS
+            self._learn(worth, ranked)
+            idle = len(self.shares) >= _IDLE and sum(self.shares[-_IDLE:]) < _PAYS
             if idle or len(self.shares) >= self.options.rounds:
                 return False
         self._look_from(worth, ranked, self._recorded(rating.strays))
@@ -117,34 +120,76 @@ class GuidedExpedition(SearchExpedition):
     def again(self, rating: Rating) -> None:
         """Some runs more, and one more round, if there is anything unseen."""
         super().again(rating)
-        worth = self._recorded(rating.worth)
         if self.goes_on:
-            ranked = sorted(worth, key=lambda path: -worth[path])
-            self._look_from(worth, ranked, self._recorded(rating.strays))
+            worth = self._recorded(rating.worth)
+            self._look_from(worth, _ranked(worth), self._recorded(rating.strays))
 
     def _recorded(self, known: Mapping[Path, Known]) -> dict[Path, Known]:
         """By paths as they were recorded: a front end may note decisions on data there."""
         return {path: known[slp.path] for path, slp in self.search.slps.items() if slp.path in known}
 
+    def _learn(self, worth: Mapping[Path, float], ranked: list[Path]) -> None:
+        """What the latest paths brought, and those of them that came by prediction."""
+        weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
+        share = float(sum(weights.get(path, 0.0) for path in self._latest))
+        self.shares.append(share)
+        if share > 0:
+            predicted = float(sum(weights.get(path, 0.0) for path in self._predicted))
+            self._trust = min(max(predicted / share, _LEAST), _MOST)
+
     def _look_from(
         self, worth: Mapping[Path, float], ranked: list[Path], strays: Mapping[Path, SiteRows]
     ) -> None:
+        """Where draws of guides strayed to, the other sides of decisions, and neighbours."""
         before = set(self.search.slps)
         most = min(len(before) + self.options.round_paths, self.options.max_paths)
         for number, (path, rows) in enumerate(strays.items()):
             self.search.follow(path, rows, self.seed.child(1 << 22, len(before), number), most)
         # Of twins, which are worth the same, one is enough.
         different = list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
-        self._look_around(_parents(different), most)
+        parents, seed = _parents(different), self.seed.child(1 << 21, len(before))
+        self._turn_round(parents, seed.child(0), most)
+        found = set(self.search.slps)
+        self._as_predicted(worth, different, seed.child(1), most)
+        self._predicted = set(self.search.slps) - found
+        self._look_around(parents, seed.child(2), most)
         self._latest = set(self.search.slps) - before
 
-    def _look_around(self, parents: list[Path], most: int) -> None:
-        """The other sides of their decisions, and neighbours of each in turn, until there are enough."""
+    def _turn_round(self, parents: list[Path], seed: Seed, most: int) -> None:
+        """The other sides of decisions, where nobody has been or looked."""
+        tree = self.search.weighed_tree()
+        places = {node: None for path in parents for node, _ in tree.ways(path) if node.is_open}
+        for number, node in enumerate(list(places)[:_TURNED]):
+            if len(self.search.slps) < most:
+                self.search.force(node, seed.child(number), most)
+
+    def _as_predicted(self, worth: Mapping[Path, float], ranked: list[Path], seed: Seed, most: int) -> None:
+        """The nearest neighbours that promise most: of the best paths, and of others once these are spent."""
+        pool = self._pool(ranked)
+        if not pool:
+            return
+        prediction = Prediction([dict(path.pinned) for path in ranked], [worth[path] for path in ranked])
+        promising = (pool[number] for number in np.argsort(-prediction(pool), kind="stable"))
+        most = min(len(self.search.slps) + round(self._trust * self.options.round_paths), most)
+        for turn in range(_TURNS):
+            self._run(list(islice(promising, most - len(self.search.slps))), seed.child(turn), most)
+
+    def _pool(self, ranked: list[Path]) -> list[Proposal]:
+        """New ones, of so many paths as it takes."""
+        pool: dict[object, Proposal] = {}
+        for path in ranked:
+            for one in nearest(self.search.slps[path]):
+                if _key(one) not in pool and self._is_new(one):
+                    pool[_key(one)] = one
+            if len(pool) >= _POOL:
+                break
+        return list(pool.values())
+
+    def _look_around(self, parents: list[Path], seed: Seed, most: int) -> None:
+        """Neighbours of each in turn, until there are enough."""
         for slp in list(self.search.slps.values())[self._known :]:
             self._grammar.learn(dict(slp.path.pinned))
         self._known = len(self.search.slps)
-        seed = self.seed.child(1 << 21, self._known)
-        self._turn_round(parents, seed, most)
         slps = [self.search.slps[parent] for parent in parents]
         streams = []
         for rank, slp in enumerate(slps):
@@ -161,27 +206,26 @@ class GuidedExpedition(SearchExpedition):
             ]
             if not proposals or dry == _DRY:
                 return
-            for number, group in enumerate(_alike(proposals)):
-                if len(self.search.slps) >= most:
-                    return
-                rows = min(_COPIES * len(group), _ROWS)
-                self.search.with_values(_rows(group), seed.child(turn, number), rows=rows, most=most)
+            self._run(proposals, seed.child(turn), most)
             dry = dry + 1 if len(self.search.slps) == before else 0
 
-    def _turn_round(self, parents: list[Path], seed: Seed, most: int) -> None:
-        """The other sides of decisions, where nobody has been or looked."""
-        tree = self.search.weighed_tree()
-        places = {node: None for path in parents for node, _ in tree.ways(path) if node.is_open}
-        for number, node in enumerate(list(places)[:_TURNED]):
-            if len(self.search.slps) < most:
-                self.search.force(node, seed.child(_TURNS + 1, number), most)
-
     def _is_new(self, proposal: Proposal) -> bool:
-        key = tuple(sorted(proposal.items()))
-        if key in self._tried or self.search.tree.novelty(proposal, _NEW) < _NEW:
-            return False
-        self._tried.add(key)
-        return True
+        return _key(proposal) not in self._tried and self.search.tree.novelty(proposal, _NEW) >= _NEW
+
+    def _run(self, proposals: list[Proposal], seed: Seed, most: int) -> None:
+        """Those that were not tried before, until there are enough paths."""
+        untried = {_key(one): one for one in proposals if _key(one) not in self._tried}
+        for number, group in enumerate(_alike(list(untried.values()))):
+            if len(self.search.slps) >= most:
+                return
+            rows = min(_COPIES * len(group), _ROWS)
+            if self.search.with_values(_rows(group), seed.child(number), rows=rows, most=most):
+                self._tried.update(map(_key, group))
+
+
+def _ranked(worth: Mapping[Path, float]) -> list[Path]:
+    """The best first, without those of which nothing is known."""
+    return sorted((path for path in worth if np.isfinite(worth[path])), key=lambda path: -worth[path])
 
 
 def _parents(ranked: list[Path]) -> list[Path]:
@@ -191,6 +235,10 @@ def _parents(ranked: list[Path]) -> list[Path]:
         sizes.setdefault(len(path.addresses), path)
     chosen = dict.fromkeys([*list(sizes.values())[:_SIZES], *ranked])
     return list(chosen)[:_PARENTS]
+
+
+def _key(proposal: Proposal) -> tuple[tuple[str, PinnedValue], ...]:
+    return tuple(sorted(proposal.items()))
 
 
 def _alike(proposals: list[Proposal]) -> list[list[Proposal]]:

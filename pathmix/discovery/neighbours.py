@@ -87,6 +87,13 @@ def neighbours(
         yield from (proposal for proposal in turn if proposal)
 
 
+def nearest(slp: StraightLineProgram) -> Iterator[Proposal]:
+    """Another value of one site, or the values of two exchanged, and all others kept."""
+    pinned = dict(slp.path.pinned)
+    yield from _one_changed(pinned, [site for site in slp.sites if site.pinned is not None])
+    yield from _exchanged(pinned)
+
+
 def is_supported(slp: StraightLineProgram) -> bool:
     """Whether every pinned site has a value that it can draw: those that were put in may not be."""
     if slp.settled is not None and any(term == -np.inf for term in slp.settled.log_probabilities):

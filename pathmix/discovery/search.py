@@ -70,8 +70,8 @@ class Search:
         rows: int | None = None,
         counted: bool = False,
         most: int | None = None,
-    ) -> None:
-        """Follow runs with the values of some sites put in, the first rows or all.
+    ) -> bool:
+        """Follow runs with the values of some sites put in, the first rows or all; whether to the end.
 
         Those that the program ends with an error leave no path. If they are `counted`, nothing was put in
         after a continuous value had a say: they are prior runs, given the sites before. It ends at `most`
@@ -97,7 +97,8 @@ class Search:
                 self.first.setdefault(path, self.samples)
                 self.others[path] += int(batch_run.followed.sum()) if counted else 0
             if most is not None and len(self.slps) >= most:
-                return
+                return False
+        return True
 
     def weighed_tree(self) -> Tree:
         """The tree of decisions, by what runs have told so far."""

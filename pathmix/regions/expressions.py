@@ -5,11 +5,14 @@ value, computed when it is asked for.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.dtypes import canonicalize_dtype
 
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr, Literal, literal
 from pathmix.program.graph import Graph
@@ -140,8 +143,40 @@ def _site(index: int, aval: Any, value: np.ndarray | None) -> Expression:
     )
 
 
+@dataclass(eq=False)
+class _OnNumbers:
+    """An operation, known by what it computes: the paths of a program have most of them in common."""
+
+    primitive: Any
+    params: dict[str, Any]
+    values: list[np.ndarray]
+
+    def __post_init__(self) -> None:
+        numbers = tuple((canonicalize_dtype(one.dtype), one.shape, one.tobytes()) for one in self.values)
+        self._key = (self.primitive, tuple(self.params.items()), numbers)
+        self._hash = hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _OnNumbers) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@lru_cache(maxsize=2**14)
+def _on_numbers(operation: _OnNumbers) -> np.ndarray:
+    return np.asarray(operation.primitive.bind(*map(jnp.asarray, operation.values), **operation.params))
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(np.size(one) == 1 and isinstance(getattr(one, "dtype", None), np.dtype) for one in values)
+
+
 def _operation(eqn: Any, operands: tuple[Expression, ...], index: int) -> Expression:
     def bind(*values: Any) -> Any:
+        if _are_numbers(values) and not eqn.primitive.multiple_results:
+            with suppress(TypeError):  # what cannot be a key
+                return _on_numbers(_OnNumbers(eqn.primitive, eqn.params, [np.asarray(one) for one in values]))
         result = eqn.primitive.bind(*map(jnp.asarray, values), **eqn.params)
         return result[index] if eqn.primitive.multiple_results else result
 
