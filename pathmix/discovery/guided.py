@@ -34,7 +34,9 @@ _DRY = 2  # turns without a new path, after which there are no more
 _NEW = 0.05  # probability of an unseen path, below which a proposal is not run
 _TURNED = 32  # decisions of a round
 _POOL = 4_000  # nearest neighbours, of as many paths as it takes, of which the most promising are run
-_LEAST, _MOST = 0.25, 0.75  # of the new paths of a round come by prediction
+_LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last came true
+_FIRST_TRUST = 0.25
+_TRUE = 3.0  # nats between a worth and its prediction
 _IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last
 
 
@@ -90,8 +92,8 @@ class GuidedExpedition(SearchExpedition):
         self.options, self.seed = options, seed
         self.shares: list[float] = []  # of the weight, that the new paths of each round had
         self._latest: set[Path] = set()
-        self._predicted: set[Path] = set()  # of the latest, those that came by prediction
-        self._trust = _LEAST  # in prediction
+        self._predicted: dict[Path, float] = {}  # of the latest, those that came by prediction
+        self._trust = _FIRST_TRUST  # in prediction
         self._grammar, self._known = Grammar(), 0
         self._tried: set[tuple[tuple[str, PinnedValue], ...]] = set()
 
@@ -129,13 +131,13 @@ class GuidedExpedition(SearchExpedition):
         return {path: known[slp.path] for path, slp in self.search.slps.items() if slp.path in known}
 
     def _learn(self, worth: Mapping[Path, float], ranked: list[Path]) -> None:
-        """What the latest paths brought, and those of them that came by prediction."""
+        """What the latest paths brought, and whether predictions came true."""
         weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
         share = float(sum(weights.get(path, 0.0) for path in self._latest))
         self.shares.append(share)
-        if share > 0:
-            predicted = float(sum(weights.get(path, 0.0) for path in self._predicted))
-            self._trust = min(max(predicted / share, _LEAST), _MOST)
+        if self._predicted:
+            true = [abs(worth.get(path, -np.inf) - told) < _TRUE for path, told in self._predicted.items()]
+            self._trust = min(max(float(np.mean(true)), _LEAST), _MOST)
 
     def _look_from(
         self, worth: Mapping[Path, float], ranked: list[Path], strays: Mapping[Path, SiteRows]
@@ -149,9 +151,7 @@ class GuidedExpedition(SearchExpedition):
         different = list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
         parents, seed = _parents(different), self.seed.child(1 << 21, len(before))
         self._turn_round(parents, seed.child(0), most)
-        found = set(self.search.slps)
         self._as_predicted(worth, different, seed.child(1), most)
-        self._predicted = set(self.search.slps) - found
         self._look_around(parents, seed.child(2), most)
         self._latest = set(self.search.slps) - before
 
@@ -165,14 +165,18 @@ class GuidedExpedition(SearchExpedition):
 
     def _as_predicted(self, worth: Mapping[Path, float], ranked: list[Path], seed: Seed, most: int) -> None:
         """The nearest neighbours that promise most: of the best paths, and of others once these are spent."""
+        self._predicted = {}
         pool = self._pool(ranked)
         if not pool:
             return
+        before = set(self.search.slps)
         prediction = Prediction([dict(path.pinned) for path in ranked], [worth[path] for path in ranked])
         promising = (pool[number] for number in np.argsort(-prediction(pool), kind="stable"))
         most = min(len(self.search.slps) + round(self._trust * self.options.round_paths), most)
         for turn in range(_TURNS):
             self._run(list(islice(promising, most - len(self.search.slps))), seed.child(turn), most)
+        new = [path for path in self.search.slps if path not in before]
+        self._predicted = dict(zip(new, prediction([dict(path.pinned) for path in new]), strict=True))
 
     def _pool(self, ranked: list[Path]) -> list[Proposal]:
         """New ones, of so many paths as it takes."""
