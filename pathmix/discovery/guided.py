@@ -49,8 +49,9 @@ class Guided(PriorRuns):
     of few structures. Where anything is left unseen, rounds begin: new paths are looked at, or trained for
     `iterations` steps if that does not tell enough, and the runs of the next round change a discrete site of
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
-    at most `round_paths` new paths at a time, until five rounds in turn have brought less than 1% of the
-    weight, or there were `rounds`.
+    those first whose relatives promise most, as far as such predictions came true. A round has at most
+    `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
+    all together, or there were `rounds`.
 
     >>> Guided(rounds=5).rounds
     5
