@@ -12,7 +12,7 @@ import optax
 from numpyro import handlers
 
 import pathmix
-from experiments import DEFAULTS, PAPER
+from experiments import DEFAULTS, paper
 from experiments.airline import HELD_OUT, series, years
 from experiments.baselines import BBVI
 from experiments.report import spread
@@ -153,15 +153,7 @@ def predictions(posterior, seed, count):
 
 
 def sdvi(settings, discovery, allocation):
-    return pathmix.SDVI(
-        model,
-        discovery=discovery,
-        allocation=allocation,
-        optimizer=optax.adam(settings["learning_rate"]),
-        particles=1,
-        elbo_samples=settings["final_draws"],
-        **PAPER | {"starts": settings["starts"]},
-    )
+    return paper.sdvi(model, settings, discovery, allocation, particles=1, starts=settings["starts"])
 
 
 def inference(method, settings):

@@ -10,7 +10,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
-from experiments import DEFAULTS, PAPER
+from experiments import DEFAULTS, paper
 from experiments.baselines import BBVI
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
@@ -137,15 +137,7 @@ def _held_out(posterior, seed, settings):
 
 def sdvi(settings, discovery, allocation, method="SDVI"):
     start = {"initial": "mean"} if method == "SDVI (single start)" else {"starts": settings["starts"]}
-    return pathmix.SDVI(
-        model,
-        discovery=discovery,
-        allocation=allocation,
-        optimizer=optax.adam(settings["learning_rate"]),
-        particles=settings["particles"],
-        elbo_samples=settings["final_draws"],
-        **PAPER | start,
-    )
+    return paper.sdvi(model, settings, discovery, allocation, particles=settings["particles"], **start)
 
 
 def inference(method, settings):

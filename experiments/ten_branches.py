@@ -12,7 +12,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
-from experiments import PAPER
+from experiments import paper
 from experiments.baselines import BBVI, WholeAutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
@@ -118,15 +118,8 @@ def _branch(path):
 def sdvi(settings, discovery, allocation, method="SDVI"):
     # The paper has normal guides that are cut off by rejection, and the surrogate density.
     options = {"boxes": False, "gradient": "score"} if method == "SDVI (paper)" else {}
-    return pathmix.SDVI(
-        model,
-        discovery=discovery,
-        allocation=allocation,
-        optimizer=optax.adam(settings["learning_rate"]),
-        particles=settings["particles"][method],
-        elbo_samples=settings["final_draws"],
-        **PAPER,
-        **options,
+    return paper.sdvi(
+        model, settings, discovery, allocation, particles=settings["particles"][method], **options
     )
 
 

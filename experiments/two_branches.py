@@ -12,7 +12,7 @@ import pyro.distributions as dist
 import torch
 
 import pathmix
-from experiments import PAPER
+from experiments import paper
 from experiments.baselines import BBVI, WholeAutoGuide
 from experiments.report import spread
 from experiments.runner import Experiment, Preset, finished, main
@@ -88,15 +88,7 @@ def _weight(posterior):
 
 
 def sdvi(settings, discovery, allocation):
-    return pathmix.SDVI(
-        model,
-        discovery=discovery,
-        allocation=allocation,
-        optimizer=optax.adam(settings["learning_rate"]),
-        particles=settings["particles"],
-        elbo_samples=settings["final_draws"],
-        **PAPER,
-    )
+    return paper.sdvi(model, settings, discovery, allocation, particles=settings["particles"])
 
 
 def _inference(method, settings):
