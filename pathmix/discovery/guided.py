@@ -112,6 +112,8 @@ class GuidedExpedition(SearchExpedition):
         """Look for neighbours of the best paths; whether there are new ones."""
         worth = self._recorded(rating.worth)
         ranked = _ranked(worth)
+        if not ranked:
+            return False
         if self._latest:
             self._learn(worth, ranked)
             idle = len(self.shares) >= _IDLE and sum(self.shares[-_IDLE:]) < _PAYS
@@ -175,7 +177,8 @@ class GuidedExpedition(SearchExpedition):
         promising = (pool[number] for number in np.argsort(-prediction(pool), kind="stable"))
         most = min(len(self.search.slps) + round(self._trust * self.options.round_paths), most)
         for turn in range(_TURNS):
-            self._run(list(islice(promising, most - len(self.search.slps))), seed.child(turn), most)
+            wanted = max(most - len(self.search.slps), 0)
+            self._run(list(islice(promising, wanted)), seed.child(turn), most)
         new = [path for path in self.search.slps if path not in before]
         self._predicted = dict(zip(new, prediction([dict(path.pinned) for path in new]), strict=True))
 

@@ -1,10 +1,11 @@
 """Run a task for many paths in threads. XLA compiles and runs outside the interpreter lock."""
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
@@ -83,9 +84,31 @@ class Threads:
             except KeyboardInterrupt:
                 if self.stopping.is_set():
                     raise
-                self.stopping.set()
-                for future in self._background:
-                    future.cancel()
+                self._stop()
+
+    def _stop(self) -> None:
+        self.stopping.set()
+        for future in self._background:
+            future.cancel()
+
+    @contextmanager
+    def attentive(self, keeps: Callable[[], bool]) -> Iterator[None]:
+        """Ctrl-C does not break off the main thread either, once there is something to keep."""
+
+        def note(*_: object) -> None:
+            if self.stopping.is_set() or not keeps():
+                raise KeyboardInterrupt
+            self._stop()
+
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield  # others decide what Ctrl-C does
+            return
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _cores() -> int:

@@ -62,16 +62,24 @@ class Scouting:
         worth = {one.slp.path: _worth(one.work) for one in contenders}
         return Rating(worth, strays(self.workshop, ranked))
 
+    def has_found(self) -> bool:
+        """Whether any evidence is known so far."""
+        return any(_is_known(fit) for fit in self._seen)
+
     def set_aside(self, fitting: Sequence[Fitting]) -> None:
         """Leave out what is far below the best: nothing is trained there, and its first evidence stays.
 
-        Paths that prior runs took get the benefit of the doubt: a first look may miss a narrow mode.
+        Paths that prior runs took get the benefit of the doubt: a first look may miss a narrow mode. After
+        Ctrl-C nothing more is trained, so what was looked at is left with that.
         """
+        interrupted = self.workshop.executor.stopping.is_set()
         best = max((_worth(one.work) for one in fitting if _is_known(one.work)), default=-math.inf)
         for one in fitting:
             fit = one.work
             far = fit.evidence.is_hopeless(best) if one.followers else _worth(fit) < best - _FAR
-            fit.was_set_aside = far and fit in self._seen and fit.start is None
+            hopeless = far and fit.start is None
+            fit.was_cut_off = interrupted and _is_known(fit) and not fit.steps and not hopeless
+            fit.was_set_aside = fit in self._seen and (hopeless or fit.was_cut_off)
 
     def _look_at(self, new: Sequence[Fitting]) -> None:
         """At paths whose densities are small, without compiling anything else."""

@@ -236,7 +236,7 @@ class SDVI:
             scouting = Scouting(
                 workshop, progress, iterations, self.allocation.budget, efforts, several=self.starts != 1
             )
-            with watch.stage("discovery"):
+            with watch.stage("discovery"), executor.attentive(scouting.has_found):
                 exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
                 if earlier is not None and earlier.searches:
                     exploration.again(Rating(earlier.worth))
@@ -261,12 +261,14 @@ class SDVI:
             fitting = problems(contenders)
             fits = [one.work for one in fitting]
             interrupted = executor.stopping.is_set()
-            if interrupted and not any(fit.steps for fit in fits):
-                raise KeyboardInterrupt  # nothing to keep yet
+            if interrupted:
+                scouting.set_aside(fitting)
+                if not any(fit.steps or fit.was_set_aside for fit in fits):
+                    raise KeyboardInterrupt  # nothing to keep yet
 
             progress.stage("weights")
             # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
-            begun = [one for one in fitting if one.work.steps or not one.work.trainable or not interrupted]
+            begun = [one for one in fitting if one.work.was_begun or not interrupted]
             with watch.stage("evaluation"):
                 workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
                 thorough = self.weights != "elbo" and not interrupted

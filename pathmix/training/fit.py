@@ -103,6 +103,7 @@ class PathFit:
         self.inert_reach = False  # masked elements that were left out change the density after all
         self.dropped = False
         self.was_set_aside = False  # after a first look, untrained
+        self.was_cut_off = False  # by Ctrl-C, after a first look
         self.starts_agreed = False  # all of a race, on where the posterior is
         self.starts_apart = False  # some of a race ended elsewhere, about as good
         self.failure: Exception | None = None
@@ -127,6 +128,11 @@ class PathFit:
     def minibatches(self) -> Minibatches:
         count = self.particles if OWN_MINIBATCHES[self.gradient.estimator] else 1
         return Minibatches(self.target.slp.plates, count, self.minibatch_seed)
+
+    @property
+    def was_begun(self) -> bool:
+        """Whether anything was done that can be kept, or there is nothing to do."""
+        return self.steps > 0 or self.was_set_aside or not self.trainable
 
     @property
     def trainable(self) -> bool:

@@ -1,6 +1,8 @@
 """Guided discovery: paths that the prior rarely visits are found by what their neighbours are worth."""
 
 import itertools
+import os
+import signal
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,8 @@ from numpyro import sample
 from scipy import stats
 
 import pathmix
+from pathmix.discovery.guided import GuidedExpedition
+from pathmix.discovery.search import Search
 from pathmix.errors import OptionError
 from tests import exact
 
@@ -155,6 +159,46 @@ def test_thirty_correlated_predictors():
     assert set(credible) <= set(known)
     assert sum(abs(known[one].weight - weights[one]) for one in credible) / 2 < 0.03
     assert not posterior.verdict.ok  # much of the prior is unseen
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_ctrl_c_between_rounds_keeps_what_was_looked_at(looks, monkeypatch):
+    """Wherever it comes, in a run of the program too; nothing is trained then."""
+    further, done = GuidedExpedition.further, []
+
+    def interrupted(self, rating):
+        done.append(self)
+        if len(done) == looks:
+            os.kill(os.getpid(), signal.SIGINT)
+        return further(self, rating)
+
+    monkeypatch.setattr(GuidedExpedition, "further", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        posterior = pathmix.SDVI(geometric, progress=False).run(0, 20.0)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert posterior.interrupted and not posterior.verdict.ok and len(done) <= looks + 1
+    best = posterior.paths[0]
+    count = int(sum(best.pinned.values()))
+    truth = -(count + 1) * np.log(2) + stats.norm.logpdf(20, count, np.sqrt(1.25))
+    assert best.log_evidence == pytest.approx(truth, abs=0.2)
+    assert best.steps == 0 and "Interrupted after a first look" in best.message
+    assert np.all(np.isfinite(posterior.sample(0, 10)["x"]))
+
+
+def test_ctrl_c_before_anything_is_known_is_an_interrupt(monkeypatch):
+    def interrupted(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(Search, "from_prior", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pathmix.SDVI(geometric, progress=False).run(0, 20.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_the_same_seed_gives_the_same_paths():
