@@ -34,6 +34,7 @@ _DRY = 2  # turns without a new path, after which there are no more
 _NEW = 0.05  # probability of an unseen path, below which a proposal is not run
 _TURNED = 32  # decisions of a round
 _POOL = 4_000  # nearest neighbours, of as many paths as it takes, of which the most promising are run
+_SPENT = 256  # paths, at most, whose neighbours are asked for
 _LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last came true
 _FIRST_TRUST = 0.25
 _TRUE = 3.0  # nats between a worth and its prediction
@@ -185,7 +186,7 @@ class GuidedExpedition(SearchExpedition):
     def _pool(self, ranked: list[Path]) -> list[Proposal]:
         """New ones, of so many paths as it takes."""
         pool: dict[object, Proposal] = {}
-        for path in ranked:
+        for path in ranked[:_SPENT]:
             for one in nearest(self.search.slps[path]):
                 if _key(one) not in pool and self._is_new(one):
                     pool[_key(one)] = one
@@ -221,9 +222,9 @@ class GuidedExpedition(SearchExpedition):
         return _key(proposal) not in self._tried and self.search.tree.novelty(proposal, _NEW) >= _NEW
 
     def _run(self, proposals: list[Proposal], seed: Seed, most: int) -> None:
-        """Those that were not tried before, until there are enough paths."""
-        untried = {_key(one): one for one in proposals if _key(one) not in self._tried}
-        for number, group in enumerate(_alike(list(untried.values()))):
+        """Each once, until there are enough paths."""
+        different = {_key(one): one for one in proposals}
+        for number, group in enumerate(_alike(list(different.values()))):
             if len(self.search.slps) >= most:
                 return
             rows = min(_COPIES * len(group), _ROWS)

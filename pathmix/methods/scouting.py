@@ -78,7 +78,8 @@ class Scouting:
             fit = one.work
             far = fit.evidence.is_hopeless(best) if one.followers else _worth(fit) < best - _FAR
             hopeless = far and fit.start is None
-            fit.was_cut_off = interrupted and _is_known(fit) and not fit.steps and not hopeless
+            begun = fit.steps or hopeless or not fit.trainable
+            fit.was_cut_off = interrupted and _is_known(fit) and not begun
             fit.was_set_aside = fit in self._seen and (hopeless or fit.was_cut_off)
 
     def _look_at(self, new: Sequence[Fitting]) -> None:

@@ -4,6 +4,7 @@ Calls are opened, and everything that depends only on captured arrays and pinned
 value, computed when it is asked for.
 """
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -173,21 +174,24 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 
 
 def _operation(eqn: Any, operands: tuple[Expression, ...], index: int) -> Expression:
+    aval = eqn.outvars[index].aval
+    shape = tuple(getattr(aval, "shape", ()))
+
     def bind(*values: Any) -> Any:
-        if _are_numbers(values) and not eqn.primitive.multiple_results:
+        # A number of numbers only: what is kept has to be small.
+        if math.prod(shape) == 1 and _are_numbers(values) and not eqn.primitive.multiple_results:
             with suppress(TypeError):  # what cannot be a key
                 return _on_numbers(_OnNumbers(eqn.primitive, eqn.params, [np.asarray(one) for one in values]))
         result = eqn.primitive.bind(*map(jnp.asarray, values), **eqn.params)
         return result[index] if eqn.primitive.multiple_results else result
 
-    aval = eqn.outvars[index].aval
     return Expression(
         eqn.primitive.name,
         operands,
         bind,
         eqn.params,
         dtype=getattr(aval, "dtype", None),
-        shape=tuple(getattr(aval, "shape", ())),
+        shape=shape,
         sites=frozenset[int]().union(*(child.sites for child in operands)),
         free=any(child.free for child in operands),
     )

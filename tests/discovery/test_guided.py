@@ -183,7 +183,7 @@ def test_ctrl_c_between_rounds_keeps_what_was_looked_at(looks, monkeypatch):
     best = posterior.paths[0]
     count = int(sum(best.pinned.values()))
     truth = -(count + 1) * np.log(2) + stats.norm.logpdf(20, count, np.sqrt(1.25))
-    assert best.log_evidence == pytest.approx(truth, abs=0.2)
+    assert best.log_evidence == pytest.approx(truth, abs=5 * best.log_evidence_error)
     assert best.steps == 0 and "Interrupted after a first look" in best.message
     assert np.all(np.isfinite(posterior.sample(0, 10)["x"]))
 

@@ -35,7 +35,7 @@ def test_relatives_tell_what_others_are_worth():
 def test_what_is_known_comes_out_again():
     known, _ = halves()
     truth = np.array([worth(setting) for setting in known])
-    assert Prediction(known, truth)(known) == pytest.approx(truth, abs=0.2)
+    assert Prediction(known, truth)(known) == pytest.approx(truth, abs=0.05)
 
 
 def test_elements_of_a_vector_are_values_of_their_own():
