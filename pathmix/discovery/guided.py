@@ -1,6 +1,6 @@
 """Find paths by what those already found are worth: neighbours of the best ones, round after round."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TypeVar
@@ -27,17 +27,16 @@ _FEW_STRUCTURES = 50
 _ROWS = 64  # runs of one batch
 _COPIES = 3  # of a proposal: what it leaves open is drawn
 _PARENTS = 8  # paths whose neighbours are looked at in a round
-_SIZES = 6  # of them, at most, are the best with so many sites
+_SURE = 4  # of them, at most, are the best of each size, and the best of all; others come by chance
 _OF_BEST, _OF_OTHERS = 16, 6  # neighbours in turn
 _TURNS = 10
 _DRY = 2  # turns without a new path, after which there are no more
 _NEW = 0.05  # probability of an unseen path, below which a proposal is not run
 _TURNED = 32  # decisions of a round
-_POOL = 4_000  # nearest neighbours, of as many paths as it takes, of which the most promising are run
+_POOL = 4_000  # neighbours, of which the most promising are run
 _SPENT = 256  # paths, at most, whose neighbours are asked for
-_LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last came true
+_LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last ranked high
 _FIRST_TRUST = 0.25
-_TRUE = 3.0  # nats between a worth and its prediction
 _IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last
 
 
@@ -50,7 +49,7 @@ class Guided(PriorRuns):
     of few structures. Where anything is left unseen, rounds begin: new paths are looked at, or trained for
     `iterations` steps if that does not tell enough, and the runs of the next round change a discrete site of
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
-    those first whose relatives promise most, as far as such predictions came true. A round has at most
+    those first whose relatives promise most, as far as such predictions paid. A round has at most
     `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
     all together, or there were `rounds`.
 
@@ -94,7 +93,7 @@ class GuidedExpedition(SearchExpedition):
         self.options, self.seed = options, seed
         self.shares: list[float] = []  # of the weight, that the new paths of each round had
         self._latest: set[Path] = set()
-        self._predicted: dict[Path, float] = {}  # of the latest, those that came by prediction
+        self._predicted: set[Path] = set()  # of the latest, those that came by prediction
         self._trust = _FIRST_TRUST  # in prediction
         self._grammar, self._known = Grammar(), 0
         self._tried: set[tuple[tuple[str, PinnedValue], ...]] = set()
@@ -135,13 +134,17 @@ class GuidedExpedition(SearchExpedition):
         return {path: known[slp.path] for path, slp in self.search.slps.items() if slp.path in known}
 
     def _learn(self, worth: Mapping[Path, float], ranked: list[Path]) -> None:
-        """What the latest paths brought, and whether predictions came true."""
+        """What the latest paths brought, and whether those that came by prediction rank higher."""
         weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
         share = float(sum(weights.get(path, 0.0) for path in self._latest))
         self.shares.append(share)
-        if self._predicted:
-            true = [abs(worth.get(path, -np.inf) - told) < _TRUE for path, told in self._predicted.items()]
-            self._trust = min(max(float(np.mean(true)), _LEAST), _MOST)
+        ranks = {path: rank for rank, path in enumerate(_different(worth, ranked), 1)}
+        credit = [
+            float(np.mean([1 / ranks.get(path, np.inf) for path in paths])) if paths else 0.0
+            for paths in (self._predicted, self._latest - self._predicted)
+        ]
+        if self._predicted and any(credit):
+            self._trust = min(max(credit[0] / sum(credit), _LEAST), _MOST)
 
     def _look_from(
         self, worth: Mapping[Path, float], ranked: list[Path], strays: Mapping[Path, SiteRows]
@@ -151,11 +154,13 @@ class GuidedExpedition(SearchExpedition):
         most = min(len(before) + self.options.round_paths, self.options.max_paths)
         for number, (path, rows) in enumerate(strays.items()):
             self.search.follow(path, rows, self.seed.child(1 << 22, len(before), number), most)
-        # Of twins, which are worth the same, one is enough.
-        different = list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
-        parents, seed = _parents(different), self.seed.child(1 << 21, len(before))
+        different, seed = _different(worth, ranked), self.seed.child(1 << 21, len(before))
+        parents = _parents(different, seed.child(3).generator())
+        for slp in list(self.search.slps.values())[self._known :]:
+            self._grammar.learn(dict(slp.path.pinned))
+        self._known = len(self.search.slps)
         self._turn_round(parents, seed.child(0), most)
-        self._as_predicted(worth, different, seed.child(1), most)
+        self._as_predicted(worth, different, parents, seed.child(1), most)
         self._look_around(parents, seed.child(2), most)
         self._latest = set(self.search.slps) - before
 
@@ -167,25 +172,29 @@ class GuidedExpedition(SearchExpedition):
             if len(self.search.slps) < most:
                 self.search.force(node, seed.child(number), most)
 
-    def _as_predicted(self, worth: Mapping[Path, float], ranked: list[Path], seed: Seed, most: int) -> None:
-        """The nearest neighbours that promise most: of the best paths, and of others once these are spent."""
-        self._predicted = {}
-        pool = self._pool(ranked)
+    def _as_predicted(
+        self, worth: Mapping[Path, float], ranked: list[Path], parents: list[Path], seed: Seed, most: int
+    ) -> None:
+        """The neighbours that promise most."""
+        self._predicted = set()
+        pool = self._pool(ranked, parents, seed.child(1 << 10))
         if not pool:
             return
         before = set(self.search.slps)
-        prediction = Prediction([dict(path.pinned) for path in ranked], [worth[path] for path in ranked])
+        settings = [dict(path.pinned) for path in ranked]
+        prediction = Prediction(settings, [worth[path] for path in ranked], self._grammar)
         promising = (pool[number] for number in np.argsort(-prediction(pool), kind="stable"))
         most = min(len(self.search.slps) + round(self._trust * self.options.round_paths), most)
         for turn in range(_TURNS):
             wanted = max(most - len(self.search.slps), 0)
             self._run(list(islice(promising, wanted)), seed.child(turn), most)
-        new = [path for path in self.search.slps if path not in before]
-        self._predicted = dict(zip(new, prediction([dict(path.pinned) for path in new]), strict=True))
+        self._predicted = set(self.search.slps) - before
 
-    def _pool(self, ranked: list[Path]) -> list[Proposal]:
-        """New ones, of so many paths as it takes."""
+    def _pool(self, ranked: list[Path], parents: list[Path], seed: Seed) -> list[Proposal]:
+        """New ones: all kinds of some paths, and the nearest of so many as it takes."""
         pool: dict[object, Proposal] = {}
+        for stream in self._streams(parents, seed):
+            pool.update((_key(one), one) for one in islice(stream, _POOL // (2 * _PARENTS)))
         for path in ranked[:_SPENT]:
             for one in nearest(self.search.slps[path]):
                 if _key(one) not in pool and self._is_new(one):
@@ -194,17 +203,19 @@ class GuidedExpedition(SearchExpedition):
                 break
         return list(pool.values())
 
-    def _look_around(self, parents: list[Path], seed: Seed, most: int) -> None:
-        """Neighbours of each in turn, until there are enough."""
-        for slp in list(self.search.slps.values())[self._known :]:
-            self._grammar.learn(dict(slp.path.pinned))
-        self._known = len(self.search.slps)
+    def _streams(self, parents: list[Path], seed: Seed) -> list[Iterator[Proposal]]:
+        """New neighbours of each, to which the others lend."""
         slps = [self.search.slps[parent] for parent in parents]
         streams = []
         for rank, slp in enumerate(slps):
             lenders = [other for other in slps if other is not slp]
-            around = neighbours(slp, lenders, self._grammar, seed.child(0, rank).generator())
+            around = neighbours(slp, lenders, self._grammar, seed.child(rank).generator())
             streams.append(filter(self._is_new, around))
+        return streams
+
+    def _look_around(self, parents: list[Path], seed: Seed, most: int) -> None:
+        """Neighbours of each in turn, until there are enough."""
+        streams = self._streams(parents, seed.child(0))
         dry = 0
         for turn in range(1, _TURNS + 1):
             before = len(self.search.slps)
@@ -237,13 +248,25 @@ def _ranked(worth: Mapping[Path, float]) -> list[Path]:
     return sorted((path for path in worth if np.isfinite(worth[path])), key=lambda path: -worth[path])
 
 
-def _parents(ranked: list[Path]) -> list[Path]:
-    """The best of each size, and the best of all: a small one may lead farther than a better one."""
+def _different(worth: Mapping[Path, float], ranked: list[Path]) -> list[Path]:
+    """Of twins, which are worth the same, one is enough."""
+    return list({worth[path]: path for path in reversed(ranked)}.values())[::-1]
+
+
+def _parents(ranked: list[Path], generator: np.random.Generator) -> list[Path]:
+    """The best of each size and of all, since a small one may lead farther than a better one, then others.
+
+    Those are drawn by rank: what is best now may be a place that nothing better is near to.
+    """
     sizes: dict[int, Path] = {}
     for path in ranked:
         sizes.setdefault(len(path.addresses), path)
-    chosen = dict.fromkeys([*list(sizes.values())[:_SIZES], *ranked])
-    return list(chosen)[:_PARENTS]
+    sure = list(dict.fromkeys([*sizes.values(), *ranked]))[:_SURE]
+    others = [path for path in ranked if path not in sure]
+    chances = 1 / np.arange(1.0, len(others) + 1)
+    drawn = min(_PARENTS - len(sure), len(others))
+    chosen = generator.choice(len(others), drawn, replace=False, p=chances / chances.sum()) if drawn else ()
+    return [*sure, *(others[number] for number in chosen)]
 
 
 def _key(proposal: Proposal) -> tuple[tuple[str, PinnedValue], ...]:

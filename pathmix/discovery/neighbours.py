@@ -6,7 +6,7 @@ their trees into names (`k.l.kind` below `k.kind`, or a running number), so a su
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,7 +146,7 @@ def _changed(site: Site, value: PinnedValue) -> Iterator[PinnedValue]:
             yield nested(changed)
 
 
-def _nodes(pinned: Proposal, grammar: Grammar) -> Iterator[tuple[str, str]]:
+def nodes(pinned: Mapping[str, PinnedValue], grammar: Grammar) -> Iterator[tuple[str, str]]:
     """The subtrees of a path: what all their names begin with, and how the name of the top one ends."""
     for name in pinned:
         for rest in dict.fromkeys(nest.rest for nest in grammar.nests):
@@ -165,7 +165,7 @@ def _below(pinned: Proposal, outer: str) -> Proposal:
 
 def _nested(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
     """A subtree put below a new node that has room for no other, or put in the place of the node above it."""
-    for outer, rest in _nodes(pinned, grammar):
+    for outer, rest in nodes(pinned, grammar):
         others, below = _without(pinned, outer), _below(pinned, outer)
         for value in grammar.values(rest):
             inners = grammar.below(rest, value)
@@ -179,14 +179,14 @@ def _nested(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
 
 def _regrown(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
     """Without a subtree, which grows anew."""
-    for outer, _ in _nodes(pinned, grammar):
+    for outer, _ in nodes(pinned, grammar):
         if others := _without(pinned, outer):
             yield others
 
 
 def _grafted(pinned: Proposal, lenders: Sequence[Proposal], grammar: Grammar) -> Iterator[Proposal]:
     """With a subtree of another path, or of this one, in the place of one of its own."""
-    for outer, rest in _nodes(pinned, grammar):
+    for outer, rest in nodes(pinned, grammar):
         others = _without(pinned, outer)
         for lent in _subtrees(lenders, rest, grammar):
             yield others | _placed(lent, outer)
@@ -194,7 +194,7 @@ def _grafted(pinned: Proposal, lenders: Sequence[Proposal], grammar: Grammar) ->
 
 def _grown(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
     """A subtree and one of the smallest of the path, both put below a new node."""
-    for outer, rest in _nodes(pinned, grammar):
+    for outer, rest in nodes(pinned, grammar):
         subtrees = _subtrees([pinned], rest, grammar)
         leaves = [subtree for subtree in subtrees if len(subtree) == min(map(len, subtrees))]
         yield from _both_below(pinned, outer, rest, leaves, grammar)
@@ -202,7 +202,7 @@ def _grown(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
 
 def _joined(pinned: Proposal, lenders: Sequence[Proposal], grammar: Grammar) -> Iterator[Proposal]:
     """The whole tree and a subtree of another path, or of this one, both put below a new node."""
-    for outer, rest in itertools.islice(_nodes(pinned, grammar), 1):
+    for outer, rest in itertools.islice(nodes(pinned, grammar), 1):
         yield from _both_below(pinned, outer, rest, _subtrees(lenders, rest, grammar), grammar)
 
 
@@ -221,7 +221,7 @@ def _subtrees(lenders: Sequence[Proposal], rest: str, grammar: Grammar) -> list[
     found = {
         tuple(_below(lender, outer).items()): None
         for lender in lenders
-        for outer, ending in _nodes(lender, grammar)
+        for outer, ending in nodes(lender, grammar)
         if ending == rest
     }
     return [dict(subtree) for subtree in found]
