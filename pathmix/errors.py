@@ -52,6 +52,10 @@ class ImpossibleObservationError(ProgramError):
 class RunawayProgramError(ProgramError):
     """One forward run drew too many sites or took too long."""
 
+    def __init__(self, message: str, given_up: str = "did not end") -> None:
+        super().__init__(message)
+        self.given_up = given_up  # what such runs did, if others ended
+
 
 class MixedLibrariesError(ProgramError):
     """A program makes some statements with Pyro and some with NumPyro."""

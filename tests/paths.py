@@ -11,7 +11,8 @@ from pathmix.target.target import make_target
 def discover(model, *args, seed=0, precision="float64", on_path=lambda slp, draws: None, **options):
     """What discovery from the prior finds."""
     with engine_scope(precision):
-        return PriorDiscovery(**options).discover(bind(model, args), Seed.of(seed), on_path)
+        discovery = PriorDiscovery(**options)
+        return discovery.discover(bind(model, args, {}, discovery.limits), Seed.of(seed), on_path)
 
 
 def target_of(path):

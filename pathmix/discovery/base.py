@@ -40,6 +40,7 @@ class Discovered:
     unseen_bound: float = 1.0  # and what it is at most, with a confidence of 95%
     unseen_is_exact: bool = False
     failed_runs: int = 0  # prior runs that the program ended with an error
+    endless_runs: int = 0  # prior runs that were given up
     invalid_runs: tuple[tuple[str, int], ...] = ()  # with parameters that cannot be: what to say, in how many
     round_shares: tuple[float, ...] = ()  # of the weight, that the new paths of each guided round had
 

@@ -1,25 +1,37 @@
-"""Prior runs that the program ends with an error are counted, told of, and left out."""
+"""Prior runs that the program ends with an error, or does not end, are counted, told of, and left out."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from pathmix.errors import RunawayProgramError
 from pathmix.program.failures import FailedRun
 from pathmix.program.seeds import Seed
 from pathmix.warn import warn
 
+_IN_VAIN, _IN_VAIN_SITES = (
+    100,
+    20_000,
+)  # runs, or what they drew, with none that ended: there is probably none
+
 
 @dataclass
 class _Place:
-    """Where and how the program failed, how often, and in which run first."""
+    """Where and how the program failed, in which run first, in how many, and what following them took."""
 
     run: FailedRun
-    count: int
     first: int
+    count: int = 0
+    times: int = 0
+    sites: int = 0
+
+    @property
+    def is_endless(self) -> bool:
+        return isinstance(self.run.error, RunawayProgramError)
 
 
 class Failures:
-    """All failed runs so far, by the place in the program."""
+    """All such runs so far, by the place in the program."""
 
     def __init__(self, seed: Seed) -> None:
         self._seed = seed
@@ -27,27 +39,50 @@ class Failures:
 
     @property
     def count(self) -> int:
-        return sum(place.count for place in self._places.values())
+        """Of runs that ended with an error."""
+        return sum(place.count for place in self._places.values() if not place.is_endless)
 
-    def add(self, run: FailedRun, numbers: np.ndarray) -> None:
-        key = (type(run.error).__name__, str(run.source))
-        place = self._places.setdefault(key, _Place(run, 0, int(numbers[0])))
+    @property
+    def endless(self) -> int:
+        """How many runs were given up."""
+        return sum(place.count for place in self._places.values() if place.is_endless)
+
+    def add(self, run: FailedRun, numbers: np.ndarray, *, ended: int) -> None:
+        """Some more, after so many runs that ended; an error if there are only endless ones."""
+        error = run.error
+        where = error.given_up if isinstance(error, RunawayProgramError) else str(run.source)
+        key = (type(error).__name__, where)
+        place = self._places.setdefault(key, _Place(run, int(numbers[0])))
         place.count += len(numbers)
+        place.times += 1
+        place.sites += run.sites
         place.first = min(place.first, int(numbers[0]))
+        in_vain = place.times >= _IN_VAIN or place.sites >= _IN_VAIN_SITES
+        if place.is_endless and not ended and in_vain:
+            raise error
 
     def tell(self, samples: int) -> None:
         """Warn of each place; if no run got through, raise the first error."""
         places = sorted(self._places.values(), key=lambda place: place.first)
-        if self.count == samples:
+        if self.count + self.endless == samples:
             run = places[0].run
-            run.error.add_note(
-                f"pathmix: the program raised this at {run.source}{run.after}; "
-                f"all {samples:,} prior runs ended with an error."
-            )
+            if not places[0].is_endless:
+                run.error.add_note(
+                    f"pathmix: the program raised this at {run.source}{run.after}; "
+                    f"all {samples:,} prior runs ended with an error."
+                )
             raise run.error
         for place in places:
-            warn(
-                f"The program raised {place.run} in {place.count:,} of {samples:,} prior runs (first in run "
-                f"{place.first} of seed {self._seed}). The posterior leaves such runs out: it is that of the "
-                "prior restricted to runs that do not fail."
-            )
+            first = f"first in run {place.first} of seed {self._seed}"
+            if isinstance(place.run.error, RunawayProgramError):
+                warn(
+                    f"{place.count / samples:.1%} of the prior runs {place.run.error.given_up} ({first}, at "
+                    f"{place.run.source}{place.run.after}). Their paths are left out; a larger max_sites or "
+                    "max_seconds of the discovery lets them go on."
+                )
+            else:
+                warn(
+                    f"The program raised {place.run} in {place.count:,} of {samples:,} prior runs ({first}). "
+                    "The posterior leaves such runs out: it is that of the prior restricted to runs that do "
+                    "not fail."
+                )

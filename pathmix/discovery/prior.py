@@ -14,8 +14,10 @@ class PriorDiscovery(PriorRuns):
     """Follow `samples` runs from the prior and keep every path among them.
 
     A path is found by one slow Python run, which also tells which other seeds of its batch follow
-    it. `max_paths` caps how many are kept; `max_sites` and `max_seconds` bound a single run. Of its time,
-    only what the program itself computes in its own thread counts: neither waiting nor compiling does.
+    it. `max_paths` caps how many are kept; `max_sites` and `max_seconds` bound a single run, and those that
+    do not end within are left out and counted. Without `max_sites`, a run may draw ten times as many sites
+    as others on average, but at least 300 and at most 10,000. Of its time, only what the program itself
+    computes in its own thread counts: neither waiting nor compiling does.
 
     >>> PriorDiscovery(2_000, max_paths=50).max_paths
     50

@@ -17,6 +17,7 @@ class DiscoveryReport:
     unseen_bound: float  # what it is at most, with a confidence of 95%
     unseen_is_exact: bool  # both are the mass itself: no continuous value decides anything
     failed_runs: int  # prior runs that the program ended with an error
+    endless_runs: int = 0  # prior runs that were given up, beyond max_sites or max_seconds
     round_shares: tuple[float, ...] = ()  # of the weight, that the new paths of each guided round had
 
     @staticmethod
@@ -33,6 +34,7 @@ class DiscoveryReport:
             unseen_bound=max(found.unseen_bound - later_mass, 0.0),
             unseen_is_exact=found.unseen_is_exact,
             failed_runs=found.failed_runs,
+            endless_runs=found.endless_runs,
             round_shares=found.round_shares,
         )
 

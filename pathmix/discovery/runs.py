@@ -12,12 +12,13 @@ class PriorRuns:
 
     samples: int
     max_paths: int
-    max_sites: int = 10_000
+    max_sites: int | None = None
     max_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         for name in ("samples", "max_paths", "max_sites"):
-            check_positive_int(f"{type(self).__name__}({name}=...)", getattr(self, name))
+            if name != "max_sites" or self.max_sites is not None:
+                check_positive_int(f"{type(self).__name__}({name}=...)", getattr(self, name))
         check_positive_number(f"{type(self).__name__}(max_seconds=...)", self.max_seconds)
 
     @property

@@ -138,7 +138,7 @@ class Search:
         """Find the path of every wanted run of a batch, which comes after so many others."""
 
         def failed(run: FailedRun) -> None:
-            self.failures.add(run, done + np.flatnonzero(run.followed & wanted))
+            self.failures.add(run, done + np.flatnonzero(run.followed & wanted), ended=self.runs + run.ended)
 
         explore = self.program.frontend.explore
         for batch_run in explore(self.program, seed, wanted, have=self._have, on_failure=failed):
@@ -231,6 +231,7 @@ class Search:
             unseen_bound=mass.bound,
             unseen_is_exact=mass.is_exact,
             failed_runs=self.failures.count,
+            endless_runs=self.failures.endless,
             invalid_runs=tuple((said, count) for said, count in self.invalid.items() if count),
             round_shares=round_shares,
         )
@@ -247,7 +248,10 @@ class Search:
             cell = cell_of(tree, path) if path in self.slps else None
             sightings.append(Sighting(cell, self.counts[path], self.first[path], self.others[path]))
         is_open = any(not node.step.is_site and not node.is_complete for node in tree.nodes)
-        return prior_mass(sightings, self.samples, is_whole=not self.failures.count, is_open=is_open)
+        is_whole = not self.failures.count and not self.failures.endless
+        return prior_mass(
+            sightings, self.samples, is_whole=is_whole, is_open=is_open, endless=self.failures.endless
+        )
 
 
 class SearchExpedition:

@@ -41,10 +41,13 @@ class PriorMass:
     is_exact: bool
 
 
-def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool, is_open: bool = False) -> PriorMass:
+def prior_mass(
+    seen: Sequence[Sighting], runs: int, *, is_whole: bool, is_open: bool = False, endless: int = 0
+) -> PriorMass:
     """The account of so many prior runs; `is_whole` says that each of them ended on one of the paths.
 
-    `is_open`: some decision came out in one way only, however improbable the other one may be.
+    `is_open`: some decision came out in one way only, however improbable the other one may be. `endless` ones
+    were given up, and nobody knows which paths they would have taken.
     """
     kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
     if not _consistent({cell for _, cell in kept}):
@@ -54,8 +57,9 @@ def prior_mass(seen: Sequence[Sighting], runs: int, *, is_whole: bool, is_open: 
     if not is_whole or len(kept) < len(seen):
         masses = tuple(cell.probability if cell.is_path else s.count / runs for s, cell in kept)
         most = _rest(cell.probability for _, cell in kept if cell.is_path)
-        bound = min(most, at_most(fresh, runs - runs // 4))
-        return PriorMass(masses, min(once / runs, bound), bound, is_exact=False)
+        given_up = at_most(endless, runs) if endless else 0.0
+        bound = min(most, at_most(fresh, runs - runs // 4) + given_up, 1.0)
+        return PriorMass(masses, min((once + endless) / runs, bound), bound, is_exact=False)
     found = _by_cell(kept, runs)
     # What rounding hides is not nothing: a likelihood may make up for it.
     if is_open and found.bound == 0:

@@ -99,7 +99,7 @@ def _averaged(arrived: list[Arrived], log_share: float, *, from_prior: bool) -> 
     return Tempered(
         log_evidence=float(top + np.log(ratios.mean())),
         error=float(ratios.std(ddof=1) / ratios.mean() / math.sqrt(len(ratios))),
-        spread=float(logs.std(ddof=1)),
+        spread=float(logs.std(ddof=1)) if np.all(np.isfinite(logs)) else math.inf,
         particles=Particles(
             np.concatenate([one.particles for one in arrived]),
             np.concatenate([s * one.weights for s, one in zip(shares, arrived, strict=True)]),

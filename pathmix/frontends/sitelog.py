@@ -2,7 +2,7 @@
 
 from pathmix.errors import DuplicateSiteError, ProgramError, RunawayProgramError
 from pathmix.frontends.owntime import OwnTime
-from pathmix.program.program import Limits
+from pathmix.program.program import MOST_SITES, Limits
 from pathmix.program.source import Place, Source, calling_place
 
 
@@ -34,24 +34,30 @@ class SiteLog:
         self.places[name] = place
 
     def check_limits(self) -> None:
-        if len(self) > self.limits.max_sites:
+        most = MOST_SITES if self.limits.max_sites is None else self.limits.max_sites
+        if len(self) > most:
             raise RunawayProgramError(
-                f"One run drew more than max_sites={self.limits.max_sites} sites{self._last()}. "
-                "Does the program end? If so, raise max_sites in the discovery."
+                f"One run drew more than max_sites={most} sites{self._last()}. "
+                "Does the program end? If so, raise max_sites in the discovery.",
+                f"did not end within {most:,} sites",
             )
         elapsed = self.own_time.seconds()
         if elapsed > self.limits.max_seconds:
             raise RunawayProgramError(
                 f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s of "
                 f"processor time, without compilation, and {len(self)} sites so far{self._last()}. "
-                "Does the program end? If so, raise max_seconds in the discovery."
+                "Does the program end? If so, raise max_seconds in the discovery.",
+                f"did not end within {self.limits.max_seconds:g} s of their own",
             )
 
-    def too_deep(self) -> RunawayProgramError:
-        return RunawayProgramError(
+    def too_deep(self, error: RecursionError) -> RunawayProgramError:
+        told = RunawayProgramError(
             f"The program recursed too deeply after {len(self)} sites{self._last()}. "
-            "Make deep recursion improbable under the prior, or bound it."
+            "Make deep recursion improbable under the prior, or bound it.",
+            "did not end before Python's limit on recursion",
         )
+        told.__cause__ = error
+        return told.with_traceback(error.__traceback__)
 
     @property
     def last(self) -> str | None:

@@ -33,6 +33,11 @@ def common_notes(
             f"{found.failed_runs:,} of {found.samples:,} prior runs ended with an error of the program; the "
             "posterior is that of the prior restricted to runs that do not fail."
         )
+    if found.endless_runs:
+        notes.append(
+            f"{found.endless_runs:,} of {found.samples:,} prior runs did not end within max_sites and "
+            "max_seconds of the discovery; their paths are left out."
+        )
     for said, count in found.invalid_runs:
         notes.append(
             f"{said} in {count:,} of {found.samples:,} prior runs, where the density means nothing. Keep it "

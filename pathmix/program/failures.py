@@ -16,6 +16,8 @@ class FailedRun:
     source: Source
     site: str | None  # the last one before
     followed: np.ndarray
+    sites: int  # drawn before
+    ended: int = 0  # runs of the batch before, without an error
 
     def __str__(self) -> str:
         first_line = str(self.error).strip().partition("\n")[0]
@@ -28,3 +30,10 @@ class FailedRun:
 
 
 OnFailure = Callable[[FailedRun], None]
+
+
+def tell(run: FailedRun, on_failure: OnFailure | None) -> None:
+    """The error itself where nobody is to be told."""
+    if on_failure is None:
+        raise run.error
+    on_failure(run)

@@ -19,11 +19,14 @@ from pathmix.program.wishes import Wishes
 Have = Callable[[Path], int]
 
 
+MOST_SITES = 10_000  # that a run may draw, if nobody says
+
+
 @dataclass(frozen=True)
 class Limits:
     """What one forward run may do before it counts as a runaway."""
 
-    max_sites: int = 10_000
+    max_sites: int | None = None  # ten times as many as others on average, but not too few or too many
     max_seconds: float = 60.0  # of processor time, without compilation
 
 

@@ -27,6 +27,8 @@ from pathmix.training.starts import Starts
 Fitting = Contender[PathFit]
 Task = Callable[[Fitting], Asking[object]]
 
+_REHEARSED_SITES = 64
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -48,10 +50,12 @@ class Workshop:
     def rehearse(self, fit: PathFit) -> None:
         """Begin to compile, beside everything else, what a new structure needs.
 
-        Accelerators wait until it is known how many members there are.
+        Accelerators wait until it is known how many members there are, and large ones until it is known that
+        they matter.
         """
         kind = (fit.target.structure, fit.guide)
-        if kind not in self._seen and fit.trainable and takes_turns():
+        is_small = len(fit.target.sites) <= _REHEARSED_SITES
+        if kind not in self._seen and fit.trainable and is_small and takes_turns():
             self._seen.add(kind)
             self.executor.begin(lambda: self.executables.answer(fit.rehearsal()))
 

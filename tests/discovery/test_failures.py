@@ -158,3 +158,96 @@ def test_a_prior_that_cannot_be_drawn_from(sample, d, number, improper):
         errors.UnsupportedSiteError, match=rf"'x' at test_failures.py:\d+ has {said} .*needs a proper prior"
     ):
         discover(model, number(1.0))
+
+
+def walk(sample, d, number):
+    """Steps until zero is crossed: half of all runs end at once, and one in a hundred after thousands."""
+
+    def model(y):
+        x, n = number(1.0), 0
+        while x > 0:
+            x, n = x + sample(f"step_{n}", d.Normal(0.0, 1.0)), n + 1
+        sample("y", d.Normal(float(n), 1.0), obs=y)
+
+    return model
+
+
+@LIBRARIES
+def test_runs_that_do_not_end_are_counted_and_left_out(sample, d, number):
+    """With the observed site, four steps are left to cross zero; the others are unseen."""
+    with pytest.warns(
+        pathmix.PathmixWarning,
+        match=r"\d\d\.\d% of the prior runs did not end within 5 sites \(first in run \d+ of seed 0, at "
+        r"test_failures.py:\d+, after the site '\w+'\). Their paths are left out; a larger max_sites",
+    ):
+        found = discover(walk(sample, d, number), number(3.0), max_sites=5)
+    generator = np.random.default_rng(0)
+    positions = 1.0 + np.cumsum(generator.normal(size=(100_000, 4)), axis=1)
+    share = np.mean(np.all(positions > 0, axis=1))
+    assert found.endless_runs / 400 == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 400))
+    assert found.failed_runs == 0 and len(found.paths) == 4
+    assert sum(path.followers for path in found.paths) + found.endless_runs == 400
+    assert share < found.unseen_bound < 1 and found.unseen_mass >= found.endless_runs / 400
+
+
+@LIBRARIES
+def test_a_posterior_says_which_runs_it_leaves_out(sample, d, number):
+    with pytest.warns(pathmix.PathmixWarning, match="did not end within 3 sites"):
+        discovery = PriorDiscovery(50, max_sites=3)
+        posterior = exact.fit(walk(sample, d, number), number(1.0), budget=600, discovery=discovery)
+    count = posterior.discovery.endless_runs
+    assert f"{count} of 50 prior runs did not end within max_sites and max_seconds" in str(posterior)
+    assert not posterior.verdict.ok
+
+
+@LIBRARIES
+def test_nobody_waits_for_a_heavy_tail(sample, d, number):
+    """Unless told otherwise, a run has ten times the sites of the average one, or 300."""
+    with pytest.warns(pathmix.PathmixWarning, match="did not end within 300 sites"):
+        found = discover(walk(sample, d, number), number(3.0), samples=60)
+    assert 0 < found.endless_runs < 15
+    assert max(len(path.slp.sites) for path in found.paths) <= 300
+
+
+@LIBRARIES
+def test_long_runs_are_waited_for_if_there_are_no_short_ones(sample, d, number):
+    def model(y):
+        x = sample("x", d.Normal(0.0, 1.0))
+        for n in range(400 if x > 0 else 450):
+            sample(f"y_{n}", d.Normal(x, 1.0), obs=y)
+
+    found = discover(model, number(0.3), samples=20)
+    assert len(found.paths) == 2 and found.endless_runs == 0
+
+
+@LIBRARIES
+def test_endless_recursion_on_one_side(sample, d, number):
+    def deeper(n):
+        return deeper(n + 1)
+
+    def model(y):
+        x = sample("x", d.Normal(0.0, 1.0))
+        if x > 1.5:
+            deeper(0)
+        sample("y", d.Normal(x, 1.0), obs=y)
+
+    with pytest.warns(pathmix.PathmixWarning, match="did not end before Python's limit on recursion"):
+        found = discover(model, number(0.3))
+    share = stats.norm.sf(1.5)
+    assert found.endless_runs / 400 == pytest.approx(share, abs=5 * np.sqrt(share / 400))
+    assert len(found.paths) == 1
+
+
+@LIBRARIES
+def test_a_program_without_an_end_says_so_before_all_runs_were_tried(sample, d, number):
+    runs = []
+
+    def model():
+        runs.append(1)
+        n = 0
+        while sample(f"x_{n}", d.Normal(0.0, 1.0)) < 100:
+            n += 1
+
+    with pytest.raises(errors.RunawayProgramError, match=r"max_sites=20 .*'x_20' at test_failures.py:\d+"):
+        discover(model, max_sites=20)
+    assert len(runs) < 110

@@ -7,9 +7,10 @@ import numpy as np
 
 from pathmix.frontends.numpyro.lazily import TooManyRows
 from pathmix.frontends.numpyro.record import record
+from pathmix.frontends.patience import Patience
 from pathmix.frontends.tree import Tree
 from pathmix.program.batch_run import BatchRun
-from pathmix.program.failures import OnFailure
+from pathmix.program.failures import OnFailure, tell
 from pathmix.program.program import Have, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.wishes import Wishes
@@ -31,12 +32,14 @@ def explore(
     del have
     left, parts = wanted.copy(), [np.arange(len(wanted))]
     done = np.zeros(len(wanted), bool)  # rows of parts that came before
+    patience = Patience(program.limits)
     while parts:
         rows = parts.pop(0)
         seeds, given, tree, own = seed.batch(len(wanted)).rows(rows), wishes.rows(rows), Tree(), ~done[rows]
         while np.any(left[rows]):
             try:
-                found = record(program, seeds, int(np.argmax(left[rows])), given, tree)
+                bounded = replace(program, limits=patience.limits)
+                found = record(bounded, seeds, int(np.argmax(left[rows])), given, tree)
             except TooManyRows as error:
                 parts[:0] = _divided(rows, error.fitting)
                 break
@@ -44,12 +47,15 @@ def explore(
             followed[rows[found.followed & own]] = True
             left &= ~followed
             if isinstance(found, BatchRun):
+                patience.ended(len(found.site_sources), int(followed.sum()))
                 found = replace(found, followed=found.followed & own, inside=found.inside & own)
                 yield found.spread(rows, len(left)) if len(rows) < len(left) else found
-            elif on_failure is None:
-                raise found.error
             else:
-                on_failure(replace(found, followed=followed))
+                found = replace(found, followed=followed, ended=patience.runs)
+                if not patience.puts_off(found):
+                    tell(found, on_failure)
+            for waiting in patience.again(is_last=not np.any(left[rows])):
+                left |= waiting.followed
         else:
             done[rows] = True
 

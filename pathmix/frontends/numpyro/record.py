@@ -15,7 +15,7 @@ import numpy as np
 
 from pathmix.doors.jax import Tracer, trace_of
 from pathmix.doors.numpyro import Messenger
-from pathmix.errors import PathmixError, ProgramError
+from pathmix.errors import PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import agree, as_tuples, seen
 from pathmix.frontends.numpyro.control_flow import follow_wishes, statements_inside
 from pathmix.frontends.numpyro.inputs import traced
@@ -69,7 +69,9 @@ def record(
         try:
             recorder.traced_run.jaxpr = traced(recorder.run)
         except RecursionError as error:
-            raise recorder.log.too_deep() from error
+            return recorder.failed(recorder.log.too_deep(error))
+        except RunawayProgramError as error:
+            return recorder.failed(error)
         except PathmixError:
             raise
         except Exception as error:
@@ -258,7 +260,7 @@ class _Recorder(Messenger):
         if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
             raise wrong from error
         self.followed[self.leader] = True
-        return FailedRun(error, raised_at(error), self.log.last, self.followed)
+        return FailedRun(error, raised_at(error), self.log.last, self.followed, len(self.log))
 
     def batch_run(self) -> BatchRun:
         # Not even a NaN takes the leader off its own path.

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from pathmix.frontends.patience import Patience
 from pathmix.frontends.pyro.foresight import Foresight
 from pathmix.frontends.pyro.record import record
 from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.program.batch_run import BatchRun
-from pathmix.program.failures import FailedRun, OnFailure
+from pathmix.program.failures import FailedRun, OnFailure, tell
 from pathmix.program.path import Path
 from pathmix.program.program import Have, Program
 from pathmix.program.seeds import Seed
@@ -34,21 +35,26 @@ def explore(
     """See `Frontend.explore`."""
     words = seed.words(len(wanted))
     groups: dict[Path, _Runs] = {}
-    foresight = Foresight()
+    foresight, patience = Foresight(), Patience(program.limits)
     plain = wishes == Wishes()
     with frontend_scope():
-        for position in np.flatnonzero(wanted):
+        left = [int(position) for position in np.flatnonzero(wanted)]
+        while left:
+            position = left.pop(0)
             word = int(words[position])
             run = foresight.run(word) if plain else "open"
             if not isinstance(run, Run):
                 learns = foresight if run == "unknown" else None
-                run = record(program, word, wishes.row(int(position)), foresight=learns)
-            if isinstance(run, FailedRun):
-                if on_failure is None:
-                    raise run.error
-                on_failure(replace(run, followed=np.arange(len(wanted)) == position))
-                continue
-            groups.setdefault(run.path, {})[int(position)] = run
+                bounded = replace(program, limits=patience.limits)
+                run = record(bounded, word, wishes.row(position), foresight=learns)
+            if isinstance(run, Run):
+                patience.ended(len(run.site_places), 1)
+                groups.setdefault(run.path, {})[position] = run
+            else:
+                run = replace(run, followed=np.arange(len(wanted)) == position, ended=patience.runs)
+                if not patience.puts_off(run):
+                    tell(run, on_failure)
+            left += [int(np.argmax(waiting.followed)) for waiting in patience.again(is_last=not left)]
     for path, followers in groups.items():
         fills_up = have is not None and path.pinned and path.has_free_sites
         tries = _ENOUGH_FORCED - have(path) - len(followers) if have is not None and fills_up else 0

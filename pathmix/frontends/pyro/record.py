@@ -14,7 +14,7 @@ from pyro import distributions as dist
 
 from pathmix.doors.pyro import Messenger, site_is_subsample
 from pathmix.doors.torch import functorch_level
-from pathmix.errors import InvalidParameterError, PathmixError, ProgramError
+from pathmix.errors import InvalidParameterError, PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn, not_drawn_as_whole
 from pathmix.frontends.parameters import Parameter, invalid, parameters
@@ -71,15 +71,15 @@ def record(
         try:
             program()
         except RecursionError as error:
-            raise recorder.log.too_deep() from error
-        except InvalidParameterError as error:
-            return FailedRun(error, raised_at(error), recorder.log.last, np.ones(1, bool))
+            return recorder.failed(recorder.log.too_deep(error))
+        except (InvalidParameterError, RunawayProgramError) as error:
+            return recorder.failed(error)
         except PathmixError:
             raise
         except Exception as error:
             if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
                 raise wrong from error
-            return FailedRun(error, raised_at(error), recorder.log.last, np.ones(1, bool))
+            return recorder.failed(error)
     run = recorder.run()
     if foresight is not None and recorder.influence is not None:
         foresight.learn(recorder.settled, run, is_settled=not recorder.influence.has_say)
@@ -113,6 +113,9 @@ class _Recorder(Messenger):
         self.observed: dict[str, np.ndarray] = {}
         self.invalid: list[str] = []
         self._reseed()
+
+    def failed(self, error: Exception) -> FailedRun:
+        return FailedRun(error, raised_at(error), self.log.last, np.ones(1, bool), len(self.log))
 
     # The observer of decisions.
 
