@@ -9,10 +9,8 @@ from pathmix.program.failures import FailedRun
 from pathmix.program.seeds import Seed
 from pathmix.warn import warn
 
-_IN_VAIN, _IN_VAIN_SITES = (
-    100,
-    20_000,
-)  # runs, or what they drew, with none that ended: there is probably none
+_IN_VAIN = 100  # runs, with none that ended: there is probably none
+_IN_VAIN_SITES = 20_000  # that they drew
 
 
 @dataclass

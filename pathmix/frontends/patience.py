@@ -42,5 +42,9 @@ class Patience:
         average = self._sites / self.runs if self.runs else MOST_SITES
         sites = min(max(_SHORT, round(_TIMES * average)), MOST_SITES)
         self.limits, self._is_final = replace(self.limits, max_sites=sites), True
+        return self.withdrawn()
+
+    def withdrawn(self) -> list[FailedRun]:
+        """Those that wait no more."""
         waiting, self._waiting = self._waiting, []
         return waiting

@@ -57,7 +57,8 @@ def _compare(fit: PathFit, params: Sequence[Params], levels: np.ndarray) -> None
     _, scale = moments(fit.vectors)
     centres = np.stack([fit.centre(one) for one in params])
     elsewhere = np.max(np.abs(centres - fit.centre(fit.params)) / scale, axis=1) >= _SAME_PLACE
-    fit.starts_agreed = bool(not np.any(elsewhere) and np.ptp(levels) < _SAME_LEVEL)
+    level = bool(np.all(np.isfinite(levels))) and np.ptp(levels) < _SAME_LEVEL
+    fit.starts_agreed = bool(not np.any(elsewhere) and level)
     fit.starts_apart |= bool(np.any(elsewhere & (levels > np.max(levels) - _RIVAL)))
 
 

@@ -42,6 +42,8 @@ def explore(
                 found = record(bounded, seeds, int(np.argmax(left[rows])), given, tree)
             except TooManyRows as error:
                 parts[:0] = _divided(rows, error.fitting)
+                for waiting in patience.withdrawn():
+                    left |= waiting.followed
                 break
             followed = np.zeros(len(left), bool)
             followed[rows[found.followed & own]] = True
