@@ -32,7 +32,7 @@ def explore(
     del have
     left, parts = wanted.copy(), [np.arange(len(wanted))]
     done = np.zeros(len(wanted), bool)  # rows of parts that came before
-    patience = Patience(program.limits)
+    patience = Patience(program.limits, on_failure)
     while parts:
         rows = parts.pop(0)
         seeds, given, tree, own = seed.batch(len(wanted)).rows(rows), wishes.rows(rows), Tree(), ~done[rows]
@@ -57,7 +57,10 @@ def explore(
                 if not patience.puts_off(found):
                     tell(found, on_failure)
             for waiting in patience.again(is_last=not np.any(left[rows])):
-                left |= waiting.followed
+                if patience.has_room(waiting):
+                    left |= waiting.followed
+                else:
+                    tell(waiting, on_failure)
         else:
             done[rows] = True
 

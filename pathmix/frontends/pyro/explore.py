@@ -35,7 +35,7 @@ def explore(
     """See `Frontend.explore`."""
     words = seed.words(len(wanted))
     groups: dict[Path, _Runs] = {}
-    foresight, patience = Foresight(), Patience(program.limits)
+    foresight, patience = Foresight(), Patience(program.limits, on_failure)
     plain = wishes == Wishes()
     with frontend_scope():
         left = [int(position) for position in np.flatnonzero(wanted)]
@@ -54,7 +54,11 @@ def explore(
                 run = replace(run, followed=np.arange(len(wanted)) == position, ended=patience.runs)
                 if not patience.puts_off(run):
                     tell(run, on_failure)
-            left += [int(np.argmax(waiting.followed)) for waiting in patience.again(is_last=not left)]
+            for waiting in patience.again(is_last=not left):
+                if patience.has_room(waiting):
+                    left.append(int(np.argmax(waiting.followed)))
+                else:
+                    tell(waiting, on_failure)
     for path, followers in groups.items():
         fills_up = have is not None and path.pinned and path.has_free_sites
         tries = _ENOUGH_FORCED - have(path) - len(followers) if have is not None and fills_up else 0
