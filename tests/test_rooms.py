@@ -8,8 +8,8 @@ import pathmix
 
 PACKAGE = Path(pathmix.__file__).parent
 ROOMS = (
-    "doors", "program", "engine", "regions", "target", "frontends", "guides", "allocation", "discovery",
-    "files", "posterior", "training", "evidence", "methods",
+    "doors", "program", "summation", "engine", "regions", "target", "frontends", "guides", "allocation",
+    "discovery", "files", "posterior", "training", "evidence", "methods",
 )  # fmt: skip
 FOUNDATION = {"errors", "version", "warn", "checks", "py"}
 

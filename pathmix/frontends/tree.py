@@ -22,6 +22,7 @@ class Node:
     def __init__(self, place: tuple[str, Hashable]) -> None:
         self.place = place
         self.values: np.ndarray | None = None  # of what is drawn or looked at, runs along the first axis
+        self.given: frozenset[str] = frozenset()  # discrete sites behind the draw, whose values were open
         self.invalid: dict[str, np.ndarray] = {}  # runs with parameters that cannot be, by what to say
         self.source: Source | None = None  # of a look
         self.is_settled = False  # by pinned sites alone, of a look
@@ -57,6 +58,10 @@ class Walk:
     def site(self, name: str) -> Node:
         """The run draws a site."""
         return self._arrive(("site", name), f"it drew the site {name!r}")
+
+    def pin(self, name: str) -> Node:
+        """The value of a discrete site begins to matter."""
+        return self._arrive(("pin", name), f"it needed the value of {name!r}")
 
     def look(self, kind: str) -> Node:
         """The run looks at a random value."""

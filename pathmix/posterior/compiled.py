@@ -1,7 +1,6 @@
 """The functions of a path that its component needs, from its target."""
 
 from collections.abc import Callable, Hashable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +12,8 @@ from pathmix.engine.executables import Executables
 from pathmix.posterior.components import BLOCK, Compiled
 from pathmix.program.canonical import canonical
 from pathmix.program.graph import Graph
+from pathmix.program.slp import StraightLineProgram, Summation
+from pathmix.summation.marginal import drawing, made, width
 from pathmix.target.target import Target
 
 
@@ -41,9 +42,14 @@ def compiled(
     What they compute with are leaves of one tree, since files know no trees.
     """
     slp = target.slp
-    graph = _deterministics(target) if target.inert and slp.deterministics else None
-    given = (params, target.arguments, target.site_graph.consts, () if graph is None else graph.consts)
-    fixed, tree = jax.tree.flatten(given)
+    later = slp.deterministics and (target.inert or slp.summation)
+    graphs = _Later(
+        recompute=_all_open(slp.graph.outputs([slot for _, slot in slp.deterministics])) if later else None,
+        backward=None if slp.summation is None else _all_open(drawing(slp.summation)),
+        share=None if slp.summation is None else _all_open(_share(slp, slp.summation)),
+    )
+    consts = tuple(() if graph is None else graph.consts for graph in graphs)
+    fixed, tree = jax.tree.flatten((params, target.arguments, target.site_graph.consts, consts))
 
     def outcome() -> Callable[[Arrays, Arrays], Any]:
         function = outcomes.build()
@@ -63,33 +69,63 @@ def compiled(
 
         return call
 
-    def again(graph: Graph) -> Callable[[Arrays, Arrays], Any]:
-        def call(changing: Arrays, fixed: Arrays) -> Any:
-            consts = tree.unflatten(fixed)[-1]
-            return over_rows(lambda *row: graph(consts, row))(*changing)
+    def by_graph(name: str, example: Arrays, *, of_rows: bool = True) -> Code | None:
+        graph: Graph | None = getattr(graphs, name)
+        if graph is None:
+            return None
 
-        return call
+        def build() -> Callable[[Arrays, Arrays], Any]:
+            def call(changing: Arrays, fixed: Arrays) -> Any:
+                consts = getattr(_Later(*tree.unflatten(fixed)[-1]), name)
+                run = lambda *row: graph(consts, row)  # noqa: E731
+                return over_rows(run)(*changing) if of_rows else run(*changing)
+
+            return call
+
+        return Code((name, graph.structure, structure), build, example)
 
     rows, structure = rows_of(target), (target.site_structure, tree)
     values = tuple(jax.ShapeDtypeStruct(site.shape, site.dtype) for site in target.sites)
-    columns = tuple(jax.ShapeDtypeStruct((rows, *site.shape), site.dtype) for site in slp.sites)
+    everything = tuple(jax.ShapeDtypeStruct(site.shape, site.dtype) for site in slp.sites)
+    columns = tuple(jax.ShapeDtypeStruct((rows, *one.shape), one.dtype) for one in everything)
+    uniforms = jax.ShapeDtypeStruct(
+        (rows, 0 if slp.summation is None else width(slp.summation)), jnp.result_type(float)
+    )
     return Compiled(
         outline=slp.outline,
         free=tuple(site.name for site in target.sites),
         inert=target.inert,
         outcomes=Code((outcomes.key, structure, block.shape), outcome, (block,)),
         density=Code((density.key, structure), log_density, values),
-        recompute=None
-        if graph is None
-        else Code(("again", graph.structure, structure), partial(again, graph), columns),
+        recompute=by_graph("recompute", columns),
+        backward=by_graph("backward", (*columns, uniforms)),
+        share=by_graph("share", everything, of_rows=False),
         fixed=tuple(map(jnp.asarray, fixed)),
         rows=rows,
         executables=executables,
     )
 
 
-def _deterministics(target: Target) -> Graph:
-    """Computes deterministic sites from all others, which elements of their prior are put into."""
-    order = range(len(target.slp.sites))
-    graph = target.slp.graph.outputs([slot for _, slot in target.slp.deterministics])
+class _Later(NamedTuple):
+    """Graphs of all sites, or what they captured."""
+
+    recompute: Any
+    backward: Any
+    share: Any
+
+
+def _all_open(graph: Graph) -> Graph:
+    """In canonical form, with no input known."""
+    order = range(len(graph.inputs))
     return canonical(graph, [None for _ in order], order=order).graph
+
+
+def _share(slp: StraightLineProgram, summation: Summation) -> Graph:
+    """The log-probability of what was summed out, given all else."""
+    whole = slp.graph.outputs([summation.joint, slp.LOG_PRIOR, slp.LOG_LIKELIHOOD])
+
+    def share(consts: Any, inputs: Any) -> list[Any]:
+        joint, log_prior, log_likelihood = whole(consts, inputs)
+        return [joint - log_prior - log_likelihood]
+
+    return made(share, whole)

@@ -1,6 +1,6 @@
 """What a posterior holds of one path: a way to draw from it, and its density."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -63,7 +63,9 @@ class Compiled:
 
     `outcomes` goes from noise or vectors to the free sites, the deterministic sites, and whether rows are
     inside of the path's region; `density` from the values of the free sites to a log-density, and
-    `recompute` from those of all sites to the deterministic ones.
+    `recompute` from those of all sites to the deterministic ones. Where sites were summed out, `backward`
+    goes from the other sites and numbers between zero and one to values of these, and `share` from all sites
+    to the log-probability of these, given the others.
     """
 
     outline: Outline
@@ -71,7 +73,9 @@ class Compiled:
     inert: Inert
     outcomes: Code
     density: Code | None  # None if it could not be written to the file that this comes from
-    recompute: Code | None  # where something is inert, and there are deterministic sites
+    recompute: Code | None  # where something comes after the outcomes, and there are deterministic sites
+    backward: Code | None
+    share: Code | None
     fixed: Arrays  # data and parameters, as all three take them
     rows: int  # of a block
     executables: Executables
@@ -86,6 +90,7 @@ class Compiled:
             if site.name in free
             else np.repeat(np.asarray(pinned[site.name], site.dtype)[None], self.rows, axis=0)
             for site in self.outline.sites
+            if site.name not in self.outline.recorded.summed
         }
         return found | dict(zip(self.outline.deterministics, columns[len(self.free) :], strict=True)), inside
 
@@ -95,20 +100,39 @@ class Compiled:
         dtypes = {site.name: site.dtype for site in self.outline.sites}
         row = tuple(jnp.asarray(values[name], dtypes[name]) for name in self.free)
         (found,) = self.density(self.executables, row, self.fixed)
-        return float(found)
+        if self.share is None:
+            return float(found)
+        everything = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.outline.sites)
+        (share,) = self.share(self.executables, everything, self.fixed)
+        return float(found) + float(share)
 
     def deterministics(self, values: SiteRows) -> SiteRows:
         """The deterministic sites at latent values."""
         if self.recompute is None:
             return {}
         columns = [np.asarray(values[site.name], site.dtype) for site in self.outline.sites]
+        return dict(zip(self.outline.deterministics, self._in_blocks(self.recompute, columns), strict=True))
+
+    def completed(self, seed: Seed, drawn: SiteRows, count: int) -> SiteRows:
+        """Draws together with what was summed out, drawn given all else."""
+        if self.backward is None:
+            return drawn
+        summed = [site for site in self.outline.sites if site.name in self.outline.recorded.summed]
+        width = self.backward.example[-1].shape[-1]
+        nothing = {site.name: np.zeros((count, *site.shape)) for site in summed}
+        given = {**drawn, **nothing}
+        columns = [np.asarray(given[site.name], site.dtype) for site in self.outline.sites]
+        found = self._in_blocks(self.backward, [*columns, seed.generator().random((count, width))])
+        whole = {**drawn, **{site.name: values for site, values in zip(summed, found, strict=True)}}
+        return {**whole, **self.deterministics(whole)}
+
+    def _in_blocks(self, function: Code, columns: Sequence[np.ndarray]) -> list[np.ndarray]:
         parts = []
         for start in range(0, len(columns[0]), self.rows):
             rows = np.arange(start, start + self.rows) % len(columns[0])
             block = tuple(jnp.asarray(column[rows]) for column in columns)
-            parts.append(self.recompute(self.executables, block, self.fixed))
-        found = [np.concatenate(column)[: len(columns[0])] for column in zip(*parts, strict=True)]
-        return dict(zip(self.outline.deterministics, found, strict=True))
+            parts.append(function(self.executables, block, self.fixed))
+        return [np.concatenate(column)[: len(columns[0])] for column in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +174,8 @@ class TruncatedGuide(_OfOnePath):
             parts.append({name: array[inside] for name, array in values.items()})
             found += int(inside.sum())
             if found >= count:
-                return {n: np.concatenate([part[n] for part in parts])[:count] for n in parts[0]}
+                drawn = {n: np.concatenate([part[n] for part in parts])[:count] for n in parts[0]}
+                return self.compiled.completed(seed.child(1 << 20), drawn, count)
         raise RejectionError(
             f"The path {self.label!r} gave only {found} of {count} draws inside its region in "
             f"{most * rows} tries. Train it longer, or with more particles."
@@ -175,7 +200,8 @@ class ParticleDraws(_OfOnePath):
         chosen = seed.generator().choice(len(weights), size=-(-count // size) * size, p=weights)
         vectors = self.particles.vectors[chosen].reshape(-1, size, self.particles.vectors.shape[1])
         parts = [self.compiled.outcome(block)[0] for block in vectors]
-        return {name: np.concatenate([part[name] for part in parts])[:count] for name in parts[0]}
+        drawn = {name: np.concatenate([part[name] for part in parts])[:count] for name in parts[0]}
+        return self.compiled.completed(seed.child(1 << 20), drawn, count)
 
     def log_prob(self, values: SiteValues) -> float:
         """In the coordinates of the program."""

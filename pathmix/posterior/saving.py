@@ -61,6 +61,8 @@ class _Compiled(NamedTuple):
     outcomes: _Code
     density: _Code | None
     recompute: _Code | None
+    backward: _Code | None
+    share: _Code | None
     fixed: tuple[Any, ...]
     rows: int
 
@@ -203,6 +205,8 @@ def _written(compiled: Compiled, codes: dict[Hashable, bytes]) -> _Compiled:
         code(compiled.outcomes),
         density,
         None if compiled.recompute is None else code(compiled.recompute),
+        None if compiled.backward is None else code(compiled.backward),
+        None if compiled.share is None else code(compiled.share),
         compiled.fixed,
         compiled.rows,
     )
@@ -231,6 +235,8 @@ def _read(plain: _Compiled, executables: Executables) -> Compiled:
         Code.read(*plain.outcomes),
         code(plain.density),
         code(plain.recompute),
+        code(plain.backward),
+        code(plain.share),
         plain.fixed,
         plain.rows,
         executables,

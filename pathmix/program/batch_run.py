@@ -29,6 +29,8 @@ class BatchRun:
     runs: int  # runs of the program that this took
     invalid: dict[str, np.ndarray]  # runs in which a parameter was outside of its constraint, by what to say
     trace: Any = None  # of the run, where its front end has it; from this comes the straight-line program
+    continuous: tuple[bool, ...] = ()  # of the numbers that Python asked for: which stay arrays
+    summed: Any = None  # that program, where it had to be made to see whether sites are summed out
 
     def spread(self, rows: np.ndarray, size: int) -> "BatchRun":
         """The same run in a larger batch, of which these rows took part; the others have no values."""
@@ -76,4 +78,5 @@ class BatchRun:
             bounds=bounds,
             bounds_here=bounds_here,
             prior=prior,
+            is_summed=name in self.path.summed,
         )

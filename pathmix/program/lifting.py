@@ -50,6 +50,9 @@ def at(slp: StraightLineProgram, parts: Mapping[Part, np.ndarray]) -> StraightLi
             for site in slp.sites
         ),
         graph=captured(_without(slp.graph, len(now)), list(now.values())),
+        summation=None
+        if (summation := slp.summation) is None
+        else replace(summation, before=captured(_without(summation.before, len(now)), list(now.values()))),
         minibatch=None if minibatch is None else captured(_without(minibatch, len(now)), list(now.values())),
     )
 
@@ -75,6 +78,7 @@ def lifted(slp: StraightLineProgram) -> StraightLineProgram:
         plates=(),
         minibatch=None,
         parameters=(),
+        summation=None,  # nobody draws from it
     )
 
 

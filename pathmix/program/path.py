@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Path:
-    """Addresses in order, decisions in order, and the values of the pinned discrete sites.
+    """Addresses in order, decisions in order, the values of pinned discrete sites, and which are summed out.
 
     Equality is structural, so two paths are the same exactly when every field is; `digest` is the
     same on every machine and in every process.
@@ -34,11 +34,17 @@ class Path:
     addresses: tuple[str, ...]
     decisions: tuple[Decision, ...]
     pinned: tuple[tuple[str, PinnedValue], ...]
+    summed: tuple[str, ...] = ()
 
     @property
     def has_free_sites(self) -> bool:
-        """Whether anything is left to infer once discrete sites are pinned."""
-        return len(self.pinned) < len(self.addresses)
+        """Whether anything is left to infer once discrete sites are pinned, or summed out."""
+        return len(self.pinned) + len(self.summed) < len(self.addresses)
+
+    def without(self, summed: tuple[str, ...]) -> "Path":
+        """The same path, on which some sites may have any value."""
+        pinned = tuple((name, value) for name, value in self.pinned if name not in summed)
+        return replace(self, pinned=pinned, summed=summed)
 
     @cached_property
     def digest(self) -> str:
@@ -47,5 +53,6 @@ class Path:
             self.addresses,
             [(decision.kind, decision.value) for decision in self.decisions],
             self.pinned,
+            *([self.summed] if self.summed else []),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()

@@ -99,6 +99,11 @@ class Program:
     params: dict[str, Any] = field(default_factory=dict, compare=False)
     parameter_use: ParameterUse = "initial"
     frames: Frames = "as given"  # what becomes of DataFrames among the arguments
+    # Paths with discrete sites that decide nothing, and whether each value of these is a path all the same.
+    split: dict[Path, bool] = field(default_factory=dict, compare=False)
+    watched: set[str] = field(default_factory=set, compare=False)  # what runs must follow beyond decisions
+    # Courses of runs, and which of the discrete sites that nobody looked at have a say in them.
+    deciding: dict[Path, frozenset[str]] = field(default_factory=dict, compare=False)
 
     def __call__(self) -> Any:
         """Run the model once."""
@@ -108,9 +113,9 @@ class Program:
     def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
         """The same model with other arguments."""
         args, kwargs = taken((args, kwargs), self.frontend.make_array, self.frames)
-        return replace(self, args=args, kwargs=kwargs)
+        return replace(self, args=args, kwargs=kwargs, split={}, deciding={})
 
     def with_parameters(self, values: Values, use: ParameterUse = "given") -> "Program":
         """The same program with other values of its parameters, or initial ones where there is none."""
         params = jax.tree.map(lambda leaf: self.frontend.make_array(leaf.copy()), plain(values))
-        return replace(self, params=params, parameter_use=use)
+        return replace(self, params=params, parameter_use=use, split={}, deciding={})

@@ -54,6 +54,7 @@ class Site:
     bounds: tuple[Any, Any] | None  # of the support, where it is a known interval for each element
     bounds_here: tuple[Any, Any] | None = None  # of a discrete support that other pinned sites decide
     prior: Prior | None = None  # of a free site
+    is_summed: bool = False  # a discrete site that is summed out
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,26 @@ class Facts:
     is_conditioned: bool = False  # by observed sites or factors
     flaw: Flaw | None = None
     remarks: tuple[str, ...] = ()  # sentences for the user
+
+
+class TermOutput(NamedTuple):
+    """An output of the graph that has a term of the density, element by element."""
+
+    name: str  # of the site
+    slot: int
+    is_prior: bool
+    is_own: bool  # of a site that is summed out: its probabilities, which add up to one
+
+
+@dataclass(frozen=True, eq=False)
+class Summation:
+    """How discrete sites that decide nothing were summed out of the density."""
+
+    names: tuple[str, ...]
+    joint: int  # the output that has the log-density of all sites, these among them
+    before: Graph  # as the program has it, without any sum
+    plan: Any  # in which order what is summed, which is how they are drawn, too
+    cut: tuple[str, ...]  # of them, those without an upper end, whose tail is left out
 
 
 class Settled(NamedTuple):
@@ -122,6 +143,8 @@ class StraightLineProgram:
     fingerprint: str = ""  # of the trace, where a front end takes one
     # Those that are learned: their values are the last arrays that the graphs captured.
     parameters: tuple[Parameter, ...] = ()
+    terms: tuple[TermOutput, ...] = ()  # of the density, where some sites are to be summed out
+    summation: Summation | None = None  # where they were: log-prior and log-likelihood are those of the rest
 
     LOG_PRIOR = 0
     LOG_LIKELIHOOD = 1
@@ -135,8 +158,13 @@ class StraightLineProgram:
 
     @property
     def free(self) -> tuple[Site, ...]:
-        """The latent sites that are not pinned, in order."""
-        return tuple(site for site in self.sites if site.pinned is None)
+        """The latent sites that are neither pinned nor summed out, in order."""
+        return tuple(site for site in self.sites if site.pinned is None and not site.is_summed)
+
+    @property
+    def known(self) -> list[np.ndarray | None]:
+        """For each site, a value where it has one, or where the density does not depend on it."""
+        return [np.zeros(site.shape, site.dtype) if site.is_summed else site.pinned for site in self.sites]
 
     @cached_property
     def outline(self) -> Outline:

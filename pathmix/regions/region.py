@@ -83,7 +83,7 @@ def read_conditions(slp: StraightLineProgram, draws: dict[str, np.ndarray]) -> t
 
 def condition_expressions(slp: StraightLineProgram) -> list[Expression]:
     """The conditions of a path, over the values of its sites."""
-    return expressions(slp.graph.behind(slp.conditions), [site.pinned for site in slp.sites])
+    return expressions(slp.graph.behind(slp.conditions), slp.known)
 
 
 def _by_site(slp: StraightLineProgram, box: Box) -> dict[str, dict[int, Interval]]:

@@ -186,7 +186,7 @@ def kinds(slp: StraightLineProgram, region: Region) -> list[str]:
 
 
 def _kind(site: Site, region: Region) -> str:
-    if site.pinned is not None:
+    if site.pinned is not None or site.is_summed:
         return ""
     if site.name in region.bounds:
         ends = [(i.lower > -np.inf, i.upper < np.inf) for i in region.bounds[site.name].values()]
@@ -199,7 +199,7 @@ def _support(slp: StraightLineProgram, site: Site, order: Sequence[int]) -> Grap
     if not _template(site).slots:
         return None
     graph = slp.graph.outputs(_template(site).slots)
-    return canonical(graph, [other.pinned for other in slp.sites], order=order).graph
+    return canonical(graph, slp.known, order=order).graph
 
 
 def _after_what_they_need(supports: dict[int, Graph | None]) -> list[int]:

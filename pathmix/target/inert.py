@@ -30,7 +30,7 @@ def inert_elements(slp: StraightLineProgram, draws: SiteRows) -> Inert:
         return {}
     graph = _watched(slp)
     numbers = {site.name: number for number, site in enumerate(slp.sites)}
-    outputs = expressions(graph, [site.pinned for site in slp.sites])
+    outputs = expressions(graph, slp.known)
     rows = {site.name: draws[site.name][:_ROWS] for site in slp.sites}
     changes = _Changes(graph, rows, {name: _others(rows[name]) for name in candidates})
     ends = np.cumsum([0, *(hidden.size for hidden in candidates.values())])
@@ -94,7 +94,7 @@ class _Changes:
 def _hidden(slp: StraightLineProgram, slot: int) -> np.ndarray:
     """The elements that a mask hides, if it depends on no free site; else none."""
     graph = slp.graph.outputs([slot])
-    free = {index for index, site in enumerate(slp.sites) if site.pinned is None}
+    free = {index for index, site in enumerate(slp.sites) if site in slp.free}
     if graph.sites & free:
         return np.zeros(graph.output_shape(0), bool)
     values = [jnp.zeros(s.shape, s.dtype) if s.pinned is None else jnp.asarray(s.pinned) for s in slp.sites]

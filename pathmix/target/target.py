@@ -200,6 +200,7 @@ class Target:
             if site.pinned is not None
             else free[site.name]
             for site in self.slp.sites
+            if not site.is_summed
         }
         for (name, _), value in zip(self.slp.deterministics, outcome.deterministics, strict=True):
             found[name] = np.asarray(value)
@@ -210,7 +211,7 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
     """The target of a path, given prior draws inside its region."""
     live = [slp.FIRST_CONDITION + index for index in region.live]
     wanted = [slp.LOG_PRIOR, slp.LOG_LIKELIHOOD, *live]
-    pinned = [site.pinned for site in slp.sites]
+    pinned = slp.known
     density, order = canonical(slp.graph.outputs(wanted), pinned, kinds(slp, region))
 
     minibatch = None
@@ -237,7 +238,7 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
 
 def _part(slp: StraightLineProgram, outputs: Sequence[int], order: Sequence[int]) -> Graph:
     """The graph of some outputs, of the free sites in an order."""
-    return canonical(slp.graph.outputs(outputs), [site.pinned for site in slp.sites], order=order).graph
+    return canonical(slp.graph.outputs(outputs), slp.known, order=order).graph
 
 
 def _all(conditions: Sequence[jax.Array]) -> jax.Array:

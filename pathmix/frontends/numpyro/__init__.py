@@ -10,6 +10,7 @@ import numpy as np
 from pathmix.errors import PathmixError
 from pathmix.frontends.numpyro.explore import explore as explore
 from pathmix.frontends.numpyro.replay import replay as replay
+from pathmix.frontends.numpyro.replay import whole
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.program import Program
 from pathmix.program.same import same
@@ -32,7 +33,8 @@ def as_guide(model: Any, shapes: Any, draw: Any) -> Any:
 
 def repeats(program: Program, batch_run: BatchRun, slp: StraightLineProgram) -> bool:
     """Whether the program gives the same graph once more."""
-    return same(slp.graph, replay(program, replace(batch_run, trace=None)).graph)
+    graph = slp.graph if slp.summation is None else slp.summation.before
+    return same(graph, whole(program, replace(batch_run, trace=None)).graph)
 
 
 def _as_jax(leaf: Any) -> Any:

@@ -1,5 +1,6 @@
 """The density of a program along one path, gathered site by site while the program is traced."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -21,7 +22,7 @@ from pathmix.frontends.priors import Named, of_elements, prior
 from pathmix.frontends.shapes import shape_error
 from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
 from pathmix.program.path import Decision, DecisionKind
-from pathmix.program.slp import Facts, Flaw
+from pathmix.program.slp import Facts, Flaw, TermOutput
 from pathmix.program.source import caller
 
 
@@ -40,6 +41,9 @@ class Density:
         self.ranges = Ranges()
         self.deterministics: dict[str, Any] = {}
         self.drawn: dict[str, Any] = {}  # log-probabilities of discrete sites
+        self.terms: dict[str, tuple[Any, bool, bool]] = {}  # of the density: is it a prior, is it plain
+        self.possible: dict[str, Any] = {}  # which elements of discrete sites can have their values
+        self.summed: tuple[str, ...] = ()  # discrete sites that decide nothing
         self.params: list[str] = []
         self.observed: list[str] = []
         self.is_conditioned = False
@@ -83,11 +87,14 @@ class Density:
         terms, plain, total, *covers = numbers
         if is_pinned:
             self.drawn[msg["name"]] = plain
+            self.possible[msg["name"]] = fn.support(value) if not fn.event_dim else True
         if covers:
             terms, total = self._covered(msg, terms, total, list(zip(covers, binds, strict=True)))
+        scaled = terms if msg["scale"] is None else msg["scale"] * terms
+        self.terms[msg["name"]] = scaled, not msg["is_observed"], msg["scale"] is None
         if is_observation(msg):
             self.observed.append(msg["name"])
-            self.pointwise[msg["name"]] = terms if msg["scale"] is None else msg["scale"] * terms
+            self.pointwise[msg["name"]] = scaled
         if msg["is_observed"]:
             self.is_conditioned = True
             self.log_likelihood = _added(self.log_likelihood, total)
@@ -162,6 +169,8 @@ class Density:
         outputs += self.deterministics.values()
         for name, support in self.unbounded.items():
             self.ranges.add(name, support, outputs)
+        for name in self.summed:
+            self.drawn.pop(name, None)
         self.drawn_slots = {name: len(outputs) + position for position, name in enumerate(self.drawn)}
         outputs += self.drawn.values()
         self.mask_slots = {name: len(outputs) + position for position, name in enumerate(self.masks)}
@@ -169,7 +178,16 @@ class Density:
         self.pointwise_slots = {name: len(outputs) + position for position, name in enumerate(self.pointwise)}
         outputs += self.pointwise.values()
         self.priors = {name: prior(*named, outputs) for name, named in self.drawn_from.items()}
+        self.term_slots = tuple(self._term_slots(outputs)) if self.summed else ()
         return outputs
+
+    def _term_slots(self, outputs: list[Any]) -> Iterator[TermOutput]:
+        """The terms of the density, for sums over discrete sites; what cannot be has no share."""
+        for name, (terms, is_prior, is_plain) in self.terms.items():
+            if is_own := name in self.summed:
+                terms = jnp.where(self.possible[name], terms, -jnp.inf)
+            yield TermOutput(name, len(outputs), is_prior, is_own and is_plain)
+            outputs.append(terms)
 
 
 def _added(sum: Any, term: Any) -> Any:

@@ -7,8 +7,10 @@ import numpy as np
 
 from pathmix.frontends.numpyro.lazily import TooManyRows
 from pathmix.frontends.numpyro.record import record
+from pathmix.frontends.numpyro.replay import replay
 from pathmix.frontends.patience import Patience
 from pathmix.frontends.tree import Tree
+from pathmix.frontends.undecided import undivided
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import OnFailure, tell
 from pathmix.program.program import Have, Program
@@ -45,6 +47,11 @@ def explore(
                 for waiting in patience.withdrawn():
                     left |= waiting.followed
                 break
+            if isinstance(found, BatchRun) and found.path.summed and wishes.simulate is None:
+                found = undivided(program, found, replay)
+                if found is None:
+                    tree = Tree()  # the last run ended where others go on
+                    continue
             followed = np.zeros(len(left), bool)
             followed[rows[found.followed & own]] = True
             left &= ~followed

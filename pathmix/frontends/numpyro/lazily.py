@@ -55,6 +55,25 @@ class Lazily:
             asked += operands(equation)
         return True
 
+    def sites_behind(self, value: Any) -> set[str]:
+        """The sites that a value depends on."""
+        found, asked, seen = set[str](), [value], set[Any]()
+        while asked:
+            tracer = asked.pop()
+            atom, equation = atom_of(tracer), computed_by(tracer)
+            if equation is None or atom in seen:
+                continue
+            seen.add(atom)
+            if (name := input_name(tracer)) is None:
+                asked += operands(equation)
+            elif name.kind == "site":
+                found.add(str(name.name))
+        return found
+
+    def forget(self) -> None:
+        """What was computed: an input has other values from now on."""
+        self._known.clear()
+
     def is_open(self, value: Any) -> bool:
         """Whether a value depends on inputs that differ from run to run."""
         asked, seen = [value], set[Any]()

@@ -8,13 +8,14 @@ straight-line program. What only the likelihood needs is traced, and never compu
 """
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from pathmix.doors.jax import Tracer, trace_of
-from pathmix.doors.numpyro import Messenger
+from pathmix.doors.numpyro import Messenger, in_control_flow
 from pathmix.errors import PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import agree, as_tuples, seen
 from pathmix.frontends.numpyro.control_flow import follow_wishes, statements_inside
@@ -59,12 +60,15 @@ def record(
     leader: int,
     wishes: Wishes = Wishes(),
     tree: Tree | None = None,
+    at_once: frozenset[str] = frozenset(),
 ) -> BatchRun | FailedRun:
     """Run `program` for a batch of seeds, along the path of the seed number `leader`.
 
-    `tree` has what earlier runs of the same batch found.
+    `tree` has what earlier runs of the same batch found. Discrete sites are pinned where they have a say, or
+    `at_once`, if that is known.
     """
-    recorder = _Recorder(program, seeds, leader, wishes, (tree or Tree()).walk())
+    tree = tree or Tree()
+    recorder = _Recorder(program, seeds, leader, wishes, tree.walk(), at_once)
     with frontend_scope(), only("numpyro"), routed(recorder):
         try:
             recorder.traced_run.jaxpr = traced(recorder.run)
@@ -77,14 +81,25 @@ def record(
         except Exception as error:
             note_tracers(error)
             return recorder.failed(error)
+    if recorder.is_mixed:
+        return record(program, seeds, leader, wishes, tree, frozenset(recorder.late))
     return recorder.batch_run()
 
 
 class _Recorder(Messenger):
     """Sees every site and every decision of one traced run."""
 
-    def __init__(self, program: Program, seeds: SeedBatch, leader: int, wishes: Wishes, walk: Walk) -> None:
+    def __init__(
+        self,
+        program: Program,
+        seeds: SeedBatch,
+        leader: int,
+        wishes: Wishes,
+        walk: Walk,
+        at_once: frozenset[str],
+    ) -> None:
         super().__init__()
+        self.at_once = at_once
         self.program, self.seeds, self.leader, self.wishes, self.walk = program, seeds, leader, wishes, walk
         self.size = len(seeds)
         self.log = SiteLog(program.limits)
@@ -98,6 +113,9 @@ class _Recorder(Messenger):
         self.inputs: dict[str, Any] = {}  # the tracer of each site's value
         self.nodes: dict[str, Node] = {}
         self.simulated: dict[str, Any] = {}
+        self.pending: list[str] = []  # discrete sites that have decided nothing so far
+        self.late: dict[str, Any] = {}  # those that were, and are pinned by now
+        self.is_mixed = False  # other runs may have decided on a draw given a value of their own
         self.followed = np.ones(self.size, bool)
         self.inside = np.ones(self.size, bool)
         self.invalid: dict[str, np.ndarray] = {}
@@ -109,21 +127,26 @@ class _Recorder(Messenger):
         self.traced_run.begin(token)
         with self.log.own_time, self:  # from here: JAX counts the tracing itself as compilation
             self.program()
+        if self.pending and self.program.split.get(self._path):
+            self._settle(self.pending)
         self.walk.end()
         for name, node in self.nodes.items():
-            if node.values is None:
+            if node.values is None and node.given & self.late.keys():  # other runs have other values there
+                self.supply.sites[name] = self.lazily.of(self.inputs[name])
+            elif node.values is None:
                 self.walk.keep(node, self.lazily.of(self.inputs[name]))
                 self.supply.sites[name] = node.values
         self.observed = {name: self.lazily.of(value) for name, value in self.simulated.items()}
+        outputs = self.traced_run.outputs(tuple(self.pending))
         drawn = self.traced_run.density.drawn
         self.traced_run.settled = Settled(
             tuple(self.settled), tuple(self._log_probability(name, drawn[name]) for name in drawn)
         )
-        return self.traced_run.outputs()
+        return outputs
 
     def _log_probability(self, name: str, value: Any) -> float | None:
         """That a discrete site has its value here, where free sites have no say in it."""
-        known, pinned = self.nodes[name].log_probabilities, self.supply.pinned[name]
+        known, pinned = self.nodes[name].log_probabilities, (self.supply.pinned[name], *self.late.items())
         if pinned not in known:
             is_open = isinstance(value, Tracer) and self.lazily.is_open(value)
             known[pinned] = None if is_open else float(self.lazily.of(value)[self.leader])
@@ -136,6 +159,8 @@ class _Recorder(Messenger):
 
     def decide(self, tracer: Any, kind: DecisionKind) -> Any:
         self.log.check_limits()
+        if self.pending:
+            self._settle(self.lazily.sites_behind(tracer))
         node = self.walk.look(kind)
         if node.values is None or node.source is None:
             node.source, node.is_settled = caller(), not self.lazily.is_open(tracer)
@@ -196,6 +221,10 @@ class _Recorder(Messenger):
             if isinstance(drawn, Tracer) and not self.owns(drawn):
                 raise _inside_a_transformation()
             self.supply.keep(name, drawn)
+            if self.pending and isinstance(drawn, Tracer):
+                behind = self.lazily.sites_behind(drawn)
+                node.given = frozenset(self.pending) & behind
+                node.given = node.given.union(*(self.nodes[other].given for other in behind))
             self._check_parameters(msg, node.invalid, at_hand=False)
             shape, dtype = jnp.shape(drawn), jnp.result_type(drawn)
         else:
@@ -205,10 +234,13 @@ class _Recorder(Messenger):
         self.inputs[name] = value = self.supply.site(name, shape, dtype)
         if not self.owns(value):
             raise _inside_a_transformation()
-        if is_discrete(msg):
+        if not is_discrete(msg):
+            self.walk.take(node)
+        elif msg["fn"].event_dim or in_control_flow(msg) or name in self.at_once:
             self._pin(name, node)
         else:
             self.walk.take(node)
+            self.pending.append(name)
         return value
 
     def _enter_control_flow(self, msg: Any) -> None:
@@ -241,15 +273,31 @@ class _Recorder(Messenger):
             if np.any(bad):
                 invalid[parameter.outside(msg["name"], caller())] = bad
 
-    def _pin(self, name: str, node: Node) -> None:
-        """Force every seed to the leader's value, and note which seeds had it by themselves."""
+    def _settle(self, names: Collection[str]) -> None:
+        """Some sites have a say: paths differ in their values."""
+        for name in [name for name in self.pending if name in names]:
+            self.pending.remove(name)
+            self._pin(name, self.walk.pin(name))
+            if self.decisions and self._drawn_given(name):
+                self.is_mixed = True
+            self.late[name] = self.supply.pinned[name]
+            self.lazily.forget()
+
+    def _drawn_given(self, name: str) -> list[str]:
+        """The free sites whose draw depends on a discrete one."""
+        free = self.nodes.keys() - self.supply.pinned.keys() - set(self.pending)
+        return [other for other in free if name in self.nodes[other].given]
+
+    def _pin(self, name: str, place: Node) -> None:
+        """Force every seed to the leader's value, from a place on, and note which had it by themselves."""
+        node = self.nodes[name]
         if node.values is None:
             self.walk.keep(node, self.lazily.of(self.supply.sites[name]))
             assert node.values is not None
         values, pinned = node.values, node.values[self.leader]
         self.followed &= np.all((values == pinned).reshape(self.size, -1), axis=1)
         self.supply.pinned[name] = as_tuples(pinned)
-        self.walk.take(node, self.supply.pinned[name])
+        self.walk.take(place, self.supply.pinned[name])
         self.supply.keep(name, np.broadcast_to(pinned, values.shape))
 
     def _note(self, name: str) -> None:
@@ -262,13 +310,22 @@ class _Recorder(Messenger):
         self.followed[self.leader] = True
         return FailedRun(error, raised_at(error), self.log.last, self.followed, len(self.log))
 
+    @property
+    def _path(self) -> Path:
+        pinned = self.supply.pinned
+        return Path(
+            tuple(self.supply.sites),
+            tuple(self.decisions),
+            tuple((name, pinned[name]) for name in self.supply.sites if name in pinned),
+            tuple(self.pending),
+        )
+
     def batch_run(self) -> BatchRun:
         # Not even a NaN takes the leader off its own path.
         self.followed[self.leader] = self.inside[self.leader] = True
         values = self.supply.sites
-        path = Path(tuple(values), tuple(self.decisions), tuple(self.supply.pinned.items()))
         return BatchRun(
-            path=path,
+            path=self._path,
             sources=tuple(self.sources),
             site_sources=self.log.sources(),
             values=values,

@@ -17,6 +17,7 @@ from pathmix.frontends.numpyro.routing import routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import freeze_plumbing, is_latent, marks_fixed
 from pathmix.frontends.numpyro.tracedrun import TracedRun
+from pathmix.frontends.undecided import without_summed
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
@@ -28,6 +29,11 @@ from pathmix.program.slp import Plate, StraightLineProgram
 
 def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
+    return batch_run.summed or without_summed(whole(program, batch_run), batch_run)
+
+
+def whole(program: Program, batch_run: BatchRun) -> StraightLineProgram:
+    """With all its sites."""
     run = batch_run.trace
     if not isinstance(run, TracedRun):
         run = _retraced(program, batch_run, plates=())
@@ -61,6 +67,7 @@ def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
         plates=run.plates,
         minibatch=minibatch,
         settled=run.settled,
+        terms=density.term_slots,
         parameters=tuple(run.parameters.learned),
     )
     check_learnable(slp)
@@ -96,6 +103,7 @@ class _Replayer(Messenger):
         self.program, self.values, self.plates = program, batch_run.values, plates
         self.following = Following(batch_run.path)
         self.traced_run = TracedRun(program, is_kept=True)
+        self.summed = batch_run.path.summed
 
     def run(self, token: Any) -> list[Any]:
         """The program under tracing."""
@@ -113,7 +121,7 @@ class _Replayer(Messenger):
         self.traced_run.begin(token)
         with self:
             self.program()
-        return self.traced_run.outputs()
+        return self.traced_run.outputs(self.summed)
 
     # The observer of decisions.
 

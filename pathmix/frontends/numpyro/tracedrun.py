@@ -46,7 +46,9 @@ class TracedRun:
             except Exception as error:
                 self.error = error
 
-    def outputs(self) -> list[Any]:
+    def outputs(self, summed: tuple[str, ...]) -> list[Any]:
+        """All that is known at the end, where these sites are to be summed out."""
+        self.density.summed = summed
         if not self.is_kept or self.error is not None:
             return []
         try:

@@ -19,7 +19,7 @@ from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
 from pathmix.program.parameters import Parameter
 from pathmix.program.path import Path
-from pathmix.program.slp import BijectionTemplate, Flaw, Plate, Prior, StraightLineProgram
+from pathmix.program.slp import BijectionTemplate, Flaw, Plate, Prior, StraightLineProgram, TermOutput
 from pathmix.program.source import Source
 
 FIRST = StraightLineProgram.FIRST_CONDITION
@@ -50,6 +50,7 @@ class Contents:
     masks: tuple[str, ...]  # of free sites
     pointwise: tuple[str, ...]  # observed sites
     drawn_from: dict[str, Named]  # free sites whose elements are independent
+    terms: dict[str, tuple[bool, bool]]  # where sites are summed out: is it a prior, is it plain
     subsampled: tuple[Plate, ...]  # their indices are inputs, after the sites
     open: dict[str, np.ndarray]  # parameters that are inputs, after the indices, if the path has them or not
     parameters: tuple[Parameter, ...]  # among them, that it has
@@ -105,6 +106,7 @@ class Lowered:
     masks: tuple[tuple[str, int], ...]
     pointwise: tuple[tuple[str, int], ...]
     priors: dict[str, Prior]
+    terms: tuple[TermOutput, ...]
     decided_after: tuple[int, ...]
     looked_at: frozenset[str]
 
@@ -120,9 +122,13 @@ def deciding(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> frozen
             f"{', '.join(map(repr, names))}. Make the number in the program, where it can be seen: "
             "int(k), or compare the value."
         )
+    return having_say(flat, contents, batch_run) & dict(batch_run.path.pinned).keys()
+
+
+def having_say(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> frozenset[str]:
+    """The sites behind anything that was looked at, by Python or by PyTorch."""
     nodes = [*_looked_at(flat), *(flat.outputs[FIRST + i] for i in contents.decided(flat))]
-    behind = frozenset[str]().union(*_inputs_behind(flat, contents, batch_run, nodes))
-    return behind & dict(batch_run.path.pinned).keys()
+    return frozenset[str]().union(*_inputs_behind(flat, contents, batch_run, nodes))
 
 
 def looked_at_continuous(

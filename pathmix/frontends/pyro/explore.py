@@ -10,6 +10,7 @@ from pathmix.frontends.pyro.foresight import Foresight
 from pathmix.frontends.pyro.record import record
 from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.scope import frontend_scope
+from pathmix.frontends.pyro.undecided import regrouped
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun, OnFailure, tell
 from pathmix.program.path import Path
@@ -59,14 +60,23 @@ def explore(
                     left.append(int(np.argmax(waiting.followed)))
                 else:
                     tell(waiting, on_failure)
-    for path, followers in groups.items():
+
+    def gather(path: Path, runs: _Runs) -> BatchRun:
+        return _execution(path, runs, {}, len(wanted), len(runs))
+
+    if wishes.simulate is None:
+        regroup = regrouped(program, groups, gather)
+    else:  # nobody asks which paths predictions take
+        regroup = ((path, runs, None) for path, runs in groups.items())
+    for path, followers, made in regroup:
         fills_up = have is not None and path.pinned and path.has_free_sites
         tries = _ENOUGH_FORCED - have(path) - len(followers) if have is not None and fills_up else 0
         others = [position for position in range(len(wanted)) if position not in followers]
         others = others[: max(tries, 0)]
         forced = _forced(program, path, words, others, foresight)
         foreseen = sum(run.is_foreseen for run in (*followers.values(), *forced.values()))
-        yield _execution(followers, forced, len(wanted), len(followers) + len(others) - foreseen)
+        done = _execution(path, followers, forced, len(wanted), len(followers) + len(others) - foreseen)
+        yield done if made is None else replace(done, summed=made.summed)
 
 
 def _forced(
@@ -88,11 +98,12 @@ def _forced(
     return runs
 
 
-def _execution(followers: _Runs, forced: _Runs, size: int, runs: int) -> BatchRun:
+def _execution(path: Path, followers: _Runs, forced: _Runs, size: int, runs: int) -> BatchRun:
     leader = next(iter(followers.values()))
     inside = followers | forced
     return BatchRun(
-        path=leader.path,
+        path=path,
+        continuous=leader.continuous,
         sources=tuple(place.source() for place in leader.places),
         site_sources={name: place.source() for name, place in leader.site_places.items()},
         values=_gathered({position: run.values for position, run in inside.items()}, size),

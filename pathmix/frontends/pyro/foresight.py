@@ -72,7 +72,7 @@ class Foresight:
                 value = step.value(word)
             except Exception:  # drawing may need what surrounds a run
                 return "open"
-            if forced is not None and step.is_discrete:
+            if forced is not None and step.name in forced:
                 value = torch.as_tensor(forced[step.name]).to(value.dtype)
             values[step.name] = as_numpy(value)
             step = step.then.get(step.key(values[step.name]), "unknown")

@@ -14,10 +14,14 @@ from pathmix.frontends.pyro.tape import tensors_in
 
 
 class Influence(TorchDispatchMode):
-    """While active, follows what the tensors that it is given reach. Views share what they hold."""
+    """While active, follows what the tensors that it is given reach. Views share what they hold.
 
-    def __init__(self) -> None:
+    It ends with the first say that they have, unless it is to go on.
+    """
+
+    def __init__(self, *, goes_on: bool = False) -> None:
         super().__init__()
+        self.goes_on = goes_on
         self.has_say = False
         self._reached: set[int] = set()  # storages
 
@@ -50,12 +54,12 @@ class Influence(TorchDispatchMode):
         options = kwargs or {}
         with without_torch_function():
             result = func(*args, **options)
-            if not self._reached or self.has_say:
+            if not self._reached or (self.has_say and not self.goes_on):
                 return result
             reached = [t for t in tensors_in((args, *options.values())) if self.reaches(t)]
             if reached:
                 results = list(tensors_in([result]))
-                self.has_say = not results or any(map(_is_whole, reached)) or _shapes(func)
+                self.has_say |= not results or any(map(_is_whole, reached)) or _shapes(func)
                 # What is written into is among the results.
                 for tensor in results:
                     self.add(tensor)

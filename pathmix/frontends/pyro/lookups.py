@@ -25,6 +25,14 @@ class Observer(Protocol):
         """The tensor as text."""
         ...
 
+    def formatted(self, tensor: Tensor, specification: str) -> str:
+        """A continuous number as text, which shows that it is none."""
+        ...
+
+    def is_continuous(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on continuous sites. Then it stays one, as far as that goes."""
+        ...
+
     def overlook(self, tensor: Any) -> None:
         """Be told of a tensor that library code looks at; it gets the answer from PyTorch."""
         ...
@@ -130,10 +138,14 @@ def _index(observer: Observer, tensor: Tensor) -> int:
     return _int(observer, tensor)
 
 
-def _item(observer: Observer, tensor: Tensor) -> bool | int | float:
+def _item(observer: Observer, tensor: Tensor) -> Any:
     if tensor.dtype is torch.bool:
         return _bool(observer, tensor)
-    return _int(observer, tensor) if _is_integral(tensor) else _float(observer, tensor)
+    if _is_integral(tensor):
+        return _int(observer, tensor)
+    if observer.is_continuous(_scalar(tensor, "a float")):
+        return tensor.reshape(()).clone()
+    return _float(observer, tensor)
 
 
 def _array(observer: Observer, tensor: Tensor, dtype: Any = None, **_: Any) -> np.ndarray:
@@ -162,6 +174,8 @@ def _allclose(observer: Observer, tensor: Tensor, other: Tensor, *args: Any, **k
 
 
 def _format(observer: Observer, tensor: Tensor, specification: str) -> str:
+    if tensor.ndim == 0 and tensor.is_floating_point() and observer.is_continuous(tensor):
+        return observer.formatted(tensor, specification)
     if tensor.ndim == 0:
         return format(_item(observer, tensor), specification)
     return format(observer.shown(tensor), specification)

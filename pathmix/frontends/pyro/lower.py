@@ -18,7 +18,7 @@ from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bo
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
 from pathmix.program.lifting import captured
-from pathmix.program.slp import BijectionTemplate, Prior
+from pathmix.program.slp import BijectionTemplate, Prior, TermOutput
 
 
 def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
@@ -37,6 +37,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
     masks: dict[str, int] = {}
     pointwise: dict[str, int] = {}
     priors: dict[str, Prior] = {}
+    terms: list[TermOutput] = []
 
     def density(*inputs: jax.Array) -> list[Any]:
         values = interpreted(*inputs)
@@ -71,6 +72,10 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
             priors[name] = prior(
                 family, [as_numpy(known[n]) if n in known else values[n] for n in parts], outputs
             )
+        for name, (is_prior, is_plain) in contents.terms.items():
+            is_own = name in batch_run.path.summed and is_plain
+            terms.append(TermOutput(name, len(outputs), is_prior, is_own))
+            outputs.append(values[next(nodes)])
         return outputs
 
     learned = [parameter.name for parameter in contents.parameters]
@@ -100,6 +105,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         masks=tuple(masks.items()),
         pointwise=tuple(pointwise.items()),
         priors=priors,
+        terms=tuple(terms),
         decided_after=tuple(contents.decided_after[i] for i in decided),
         looked_at=deciding(flat, contents, batch_run),
     )

@@ -13,7 +13,7 @@ import torch
 from pyro import distributions as dist
 
 from pathmix.doors.pyro import Messenger, site_is_subsample
-from pathmix.doors.torch import functorch_level
+from pathmix.doors.torch import functorch_level, storage_id
 from pathmix.errors import InvalidParameterError, PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn, not_drawn_as_whole
@@ -24,7 +24,7 @@ from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.plates import subsampling, whole
-from pathmix.frontends.pyro.run import LeftPath, Run
+from pathmix.frontends.pyro.run import LeftPath, NotWatched, Run
 from pathmix.frontends.pyro.sites import (
     check_distribution,
     in_plate,
@@ -58,18 +58,20 @@ def record(
     `foresight` learns from the run.
     """
     recorder = _Recorder(program, word, wishes, follow, None if foresight is None else Influence())
-    watched = recorder.influence or nullcontext()
     with (
         only("pyro"),
         subsampling(whole),
         recorder.log.own_time,
         recorder.lookups,
-        watched,
+        recorder.influence or nullcontext(),
+        recorder.reach or nullcontext(),
         recorder.parameters.in_place(),
         recorder,
     ):
         try:
             program()
+        except NotWatched:
+            pass
         except RecursionError as error:
             return recorder.failed(recorder.log.too_deep(error))
         except (InvalidParameterError, RunawayProgramError) as error:
@@ -80,6 +82,8 @@ def record(
             if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
                 raise wrong from error
             return recorder.failed(error)
+    if recorder.reach is None and program.watched:
+        return record(program, word, wishes, follow, foresight)
     run = recorder.run()
     if foresight is not None and recorder.influence is not None:
         foresight.learn(recorder.settled, run, is_settled=not recorder.influence.has_say)
@@ -99,6 +103,7 @@ class _Recorder(Messenger):
     ) -> None:
         super().__init__()
         self.influence = influence
+        self.reach = Influence(goes_on=True) if program.watched else None  # of continuous sites
         self.settled: list[Draw] = []  # draws before any continuous value had a say
         self.program, self.word, self.wishes, self.follow = program, word, wishes, follow
         self.lookups = Lookups(self)
@@ -109,6 +114,11 @@ class _Recorder(Messenger):
         self.places: list[Place] = []
         self.log = SiteLog(program.limits)
         self.pinned: list[tuple[str, Any]] = []
+        self.scalars: set[str] = set()  # pinned sites whose elements are single numbers
+        self.looked_at: set[str] = set()  # pinned sites
+        self.continuous: list[bool] = []
+        self._storages: dict[int | None, str] = {}  # of their values; `_kept` keeps them
+        self._kept: list[torch.Tensor] = []
         self.values: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
         self.invalid: list[str] = []
@@ -122,6 +132,8 @@ class _Recorder(Messenger):
     def decide(self, tensor: torch.Tensor, kind: DecisionKind) -> Any:
         self.log.check_limits()
         self.overlook(tensor)
+        if (name := self._storages.get(storage_id(tensor))) is not None:
+            self.looked_at.add(name)
         decision = seen(as_numpy(tensor), kind)
         position = len(self.decisions)
         if self.follow is not None and self.follow.decisions[position : position + 1] != (decision,):
@@ -136,6 +148,16 @@ class _Recorder(Messenger):
 
     def shown(self, tensor: torch.Tensor) -> str:
         return repr(tensor)
+
+    def formatted(self, tensor: torch.Tensor, specification: str) -> str:
+        return f"tensor({as_numpy(tensor).item():{specification}})"
+
+    def is_continuous(self, tensor: torch.Tensor) -> bool:
+        if self.reach is None:
+            self.program.watched.add("continuous")
+            raise NotWatched
+        self.continuous.append(self.reach.reaches(tensor))
+        return self.continuous[-1]
 
     # The handler of sites.
 
@@ -196,8 +218,13 @@ class _Recorder(Messenger):
             self._note(draw, value)
             given = self._given_value(msg, value)
             value = value if given is None else given
+            if self.reach is not None and not is_discrete(msg):
+                self.reach.add(value)
             if is_discrete(msg):
                 value = self._pin(name, value)
+                self.scalars |= set() if msg["fn"].event_dim else {name}
+                self._storages[storage_id(value)] = name
+                self._kept.append(value)
             if given is None and self.wishes.simulate is not None:
                 self.observed[name] = as_numpy(value)
             position = len(self.addresses)
@@ -259,6 +286,16 @@ class _Recorder(Messenger):
 
     def run(self) -> Run:
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
-        if self.follow is not None and path != self.follow:
+        if self.follow is not None and path.without(self.follow.summed) != self.follow:
             raise LeftPath
-        return Run(path, tuple(self.places), self.log.places, self.values, self.observed, tuple(self.invalid))
+        return Run(
+            path,
+            tuple(self.places),
+            self.log.places,
+            self.values,
+            self.observed,
+            tuple(self.invalid),
+            frozenset(self.scalars),
+            frozenset(self.looked_at),
+            tuple(self.continuous),
+        )

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from pathmix.frontends.parameters import check_known
-from pathmix.frontends.pyro.contents import Lowered, looked_at_continuous
+from pathmix.frontends.pyro.contents import Lowered, having_say, looked_at_continuous
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
 from pathmix.frontends.pyro.lower import lower
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
@@ -20,6 +20,7 @@ from pathmix.frontends.pyro.plates import subsampling
 from pathmix.frontends.pyro.replayer import Replayer
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.settle import settle
+from pathmix.frontends.undecided import without_summed
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
 from pathmix.program.lifting import check_learnable
@@ -29,9 +30,22 @@ from pathmix.program.slp import Facts, Plate, StraightLineProgram
 
 def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
+    return batch_run.summed or without_summed(_complete(program, batch_run), batch_run)
+
+
+def deciding_sites(program: Program, batch_run: BatchRun) -> frozenset[str]:
+    """Of the sites that are to be summed out, those that have a say all the same."""
+    with frontend_scope():
+        flat, seen = _trace(program, batch_run, plates=None, computed_indices=True)
+        return having_say(flat, seen.contents(), batch_run) & set(batch_run.path.summed)
+
+
+def _complete(program: Program, batch_run: BatchRun) -> StraightLineProgram:
+    """With all its sites."""
     with frontend_scope():
         flat, seen = _whole(program, batch_run)
-        if not batch_run.path.has_free_sites and not seen.parameters.learned:
+        settled_by_run = not batch_run.path.has_free_sites and not batch_run.path.summed
+        if settled_by_run and not seen.parameters.learned:
             settled = settle(flat, seen.contents(), batch_run)
             return _program(batch_run, seen, settled, flat.fingerprint, (), None)
         lowered = lower(flat, seen.contents(), batch_run)
@@ -52,6 +66,8 @@ def repeats(program: Program, batch_run: BatchRun, slp: StraightLineProgram) -> 
 
 def _whole(program: Program, batch_run: BatchRun) -> tuple[FlatGraph, Replayer]:
     """The program on all its data."""
+    if batch_run.path.summed:
+        return _trace(program, batch_run, plates=None, computed_indices=True)
     flat, seen = _trace(program, batch_run, plates=None)
     if looked_at_continuous(flat, seen.contents(), batch_run):  # perhaps as an index, which can stay a tensor
         return _trace(program, batch_run, plates=None, computed_indices=True)
@@ -93,6 +109,7 @@ def _program(
         ),
         masks=lowered.masks,
         pointwise=lowered.pointwise,
+        terms=lowered.terms,
         indicators=lowered.indicators,
         plates=plates,
         minibatch=minibatch,

@@ -8,7 +8,7 @@ from pyro import distributions as dist
 from pyro.distributions.util import scale_and_mask
 
 from pathmix.doors.pyro import Messenger, site_is_subsample
-from pathmix.errors import UnsupportedSiteError
+from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.masks import unmasked
@@ -55,6 +55,7 @@ class Replayer(Messenger):
         self.plates: tuple[Plate, ...] = plates or ()
         self.subsampling = plates is not None
         self.lookups = Lookups(self, computed_indices=computed_indices)
+        self.continuous = batch_run.continuous
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         latent = len(self.path.addresses)
@@ -63,6 +64,7 @@ class Replayer(Messenger):
         rest = len(inputs) - len(open)
         self.indices = {p.name: i for p, i in zip(self.plates, inputs[latent:rest], strict=self.subsampling)}
         self.parameters.inputs = dict(zip(open, inputs[rest:], strict=True))
+        self._answers = iter(self.continuous)
         self.log_prior: Any = torch.zeros(())
         self.log_likelihood: Any = torch.zeros(())
         self.following = Following(self.path)
@@ -71,7 +73,8 @@ class Replayer(Messenger):
         self.drawn_from: dict[str, Named] = {}  # of free sites whose elements are independent
         self.discrete: set[str] = set()
         self.deterministics: dict[str, torch.Tensor] = {}
-        self.drawn: dict[str, torch.Tensor] = {}  # log-probabilities of discrete sites
+        self.drawn: dict[str, torch.Tensor] = {}  # log-probabilities of pinned sites
+        self.terms: dict[str, tuple[torch.Tensor, bool, bool]] = {}  # is it a prior, is it plain
         self.decided_after: list[int] = []
         self.checked: list[tuple[Parameter, str, Source]] = []  # of distributions, with their sites
         self.observed: list[str] = []
@@ -94,6 +97,17 @@ class Replayer(Messenger):
 
     def shown(self, tensor: torch.Tensor) -> str:
         return f"tensor(<shape {tuple(tensor.shape)}>)"
+
+    def formatted(self, tensor: torch.Tensor, specification: str) -> str:
+        del specification
+        return self.shown(tensor)
+
+    def is_continuous(self, tensor: torch.Tensor) -> bool:
+        """As in the run that was recorded: it asks the same, in the same order."""
+        del tensor
+        if (answer := next(self._answers, None)) is None:
+            raise HiddenRandomnessError(f"this time it asked for another number at {caller()}")
+        return answer
 
     # The handler of sites.
 
@@ -133,7 +147,7 @@ class Replayer(Messenger):
             else:
                 plain = _log_prob(msg, fn)
                 terms = scale_and_mask(plain, msg["scale"], mask)
-            if is_latent(msg) and is_discrete(msg):
+            if is_latent(msg) and is_discrete(msg) and msg["name"] not in self.path.summed:
                 self.drawn[msg["name"]] = plain.sum()
             if is_observation(msg):
                 self.observed.append(msg["name"])
@@ -141,6 +155,12 @@ class Replayer(Messenger):
                 self.pointwise[msg["name"]] = torch.as_tensor(terms)
             elif is_latent(msg) and not is_discrete(msg) and not empty:
                 terms = self._covered_before(msg, terms)
+            elif msg["name"] in self.path.summed:
+                possible = fn.support.check(msg["value"])
+                terms = torch.where(possible, terms, -torch.inf)
+            if self.path.summed:
+                is_plain = isinstance(msg["scale"], (int, float)) and msg["scale"] == 1
+                self.terms[msg["name"]] = torch.as_tensor(terms), not msg["is_observed"], is_plain
             total = torch.as_tensor(terms).sum()
         if msg["is_observed"]:
             self.is_conditioned = True
@@ -214,6 +234,7 @@ class Replayer(Messenger):
             *self.masks.values(),
             *self.pointwise.values(),
             *(torch.as_tensor(value) for _, values in self.drawn_from.values() for value in values),
+            *(terms for terms, _, _ in self.terms.values()),
             *(parameter.value for parameter, _, _ in self.checked),
         ]
 
@@ -228,6 +249,7 @@ class Replayer(Messenger):
             masks=tuple(self.masks),
             pointwise=tuple(self.pointwise),
             drawn_from=self.drawn_from,
+            terms={name: (is_prior, is_plain) for name, (_, is_prior, is_plain) in self.terms.items()},
             subsampled=self.plates if self.subsampling else (),
             open={name: as_numpy(value) for name, value in self.parameters.open.items()},
             parameters=tuple(self.parameters.learned.values()),

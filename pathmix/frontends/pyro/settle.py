@@ -60,6 +60,7 @@ def settle(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         masks=(),
         pointwise=tuple(pointwise.items()),
         priors={},
+        terms=(),
         decided_after=tuple(contents.decided_after[i] for i in decided),
         looked_at=deciding(flat, contents, batch_run),
     )

@@ -31,6 +31,7 @@ _PLAIN = {
     type(constraints.boolean): jax_constraints.boolean,
 }
 _INTERVALS = (constraints.interval, constraints.half_open_interval)
+_COUNTS = type(constraints.nonnegative_integer)
 _ABOVE = (constraints.greater_than, constraints.greater_than_eq)
 
 
@@ -58,6 +59,8 @@ def read_support(support: Any) -> Support | None:
         return (lambda v: jax_constraints.greater_than(v[0])), (support.lower_bound,)
     if isinstance(support, constraints.less_than):
         return (lambda v: jax_constraints.less_than(v[0])), (support.upper_bound,)
+    if isinstance(support, _COUNTS):
+        return (lambda v: jax_constraints.integer_greater_than(v[0])), (support.lower_bound,)
     if isinstance(support, constraints.integer_interval):
         return (
             (lambda v: jax_constraints.integer_interval(v[0], v[1])),

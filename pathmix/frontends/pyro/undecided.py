@@ -1,0 +1,46 @@
+"""Runs of a Pyro program that differ only in discrete values which decide nothing: one path, summed over."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from pathmix.frontends.pyro.replay import deciding_sites, replay
+from pathmix.frontends.pyro.run import Run
+from pathmix.frontends.undecided import undivided
+from pathmix.program.batch_run import BatchRun
+from pathmix.program.path import Path
+from pathmix.program.program import Program
+
+Runs = dict[int, Run]  # by the position of the seed in its batch
+Gather = Callable[[Path, Runs], BatchRun]  # a run for all of them
+
+
+def regrouped(
+    program: Program, groups: dict[Path, Runs], gather: Gather
+) -> Iterator[tuple[Path, Runs, BatchRun | None]]:
+    """Groups of runs by path, with a batch run where one was made already."""
+    merged: dict[Path, dict[Path, Runs]] = {}
+    for path, runs in groups.items():
+        merged.setdefault(_merged(program, path, runs, gather), {})[path] = runs
+    for path, parts in merged.items():
+        together = {position: run for runs in parts.values() for position, run in runs.items()}
+        if not path.summed:
+            yield path, together, None
+        elif (found := undivided(program, gather(path, together), replay)) is not None:
+            yield path, together, found
+        else:
+            yield from ((own, runs, None) for own, runs in parts.items())
+
+
+def _merged(program: Program, path: Path, runs: Runs, gather: Gather) -> Path:
+    """A path without the values of the sites that decide nothing; what a run does tells which they are."""
+    leader = next(iter(runs.values()))
+    undecided = tuple(n for n, _ in path.pinned if n in leader.scalars and n not in leader.looked_at)
+    if not undecided:
+        return path
+    course = replace(path, pinned=tuple((n, v) for n, v in path.pinned if n not in undecided))
+    if course not in program.deciding:
+        try:
+            program.deciding[course] = deciding_sites(program, gather(path.without(undecided), runs))
+        except Exception:  # said where the path's program is made
+            program.deciding[course] = frozenset(undecided)
+    return path.without(tuple(name for name in undecided if name not in program.deciding[course]))

@@ -1,0 +1,39 @@
+"""Discrete sites that decide nothing: summed out where that pays, else each of their values is a path."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from pathmix.errors import UnsupportedSiteError
+from pathmix.program.batch_run import BatchRun
+from pathmix.program.program import Program
+from pathmix.program.slp import StraightLineProgram
+from pathmix.summation.summing import summed_out
+
+Replay = Callable[[Program, BatchRun], StraightLineProgram]
+
+
+def without_summed(slp: StraightLineProgram, batch_run: BatchRun) -> StraightLineProgram:
+    """A path's program without the sites that are to be summed out; the same if they cannot be."""
+    if not slp.path.summed:
+        return slp
+    rows = np.flatnonzero(batch_run.inside)
+    found = summed_out(slp, {name: values[rows] for name, values in batch_run.values.items()})
+    return slp if found is None else found
+
+
+def undivided(program: Program, batch_run: BatchRun, replay: Replay) -> BatchRun | None:
+    """A run whose undecided sites are summed out; None if its path has to be divided by their values."""
+    path = batch_run.path
+    if path.summed and path not in program.split:
+        try:
+            slp = replay(program, batch_run)
+        except UnsupportedSiteError:
+            raise
+        except Exception:  # said where the path's own program is made
+            program.split[path] = True
+        else:
+            program.split[path] = slp.summation is None
+            batch_run = replace(batch_run, summed=slp)
+    return None if program.split.get(path) else batch_run

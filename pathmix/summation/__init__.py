@@ -1,0 +1,1 @@
+"""Discrete sites that decide nothing, summed out of a path's density and drawn again for its posterior."""
