@@ -28,6 +28,7 @@ from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.checkpoint import OnChange, checkpointed
 from pathmix.methods.combine import Outcome, combine, judge
+from pathmix.methods.cuts import cut_flaws
 from pathmix.methods.learning import Setting, learn
 from pathmix.methods.online import train_online
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
@@ -96,7 +97,8 @@ class SDVI:
         annealing: for this share of a start's first stretch of training, the likelihood is raised to a
             power that grows from 0.001 to 1.
         gradient: "auto" takes reparameterised gradients where they are valid, the score function for what
-            moves a jump of the density, and on general regions that of the truncated guide. "reparam",
+            moves a jump of the density or goes through `while_loop`, and on general regions that of the
+            truncated guide. "reparam",
             "score" (the paper's surrogate) and "truncated" force one.
         boxes: whether bounds on single variables get guides that live exactly on them; without,
             paths with continuous branching are truncated by rejection, as in the paper.
@@ -292,7 +294,7 @@ class SDVI:
                 interrupted=interrupted,
                 timings=timings,
                 weighting=weighting,
-                flaws=training_flaws(fits),
+                flaws=[*training_flaws(fits), *cut_flaws(judged, root.child(3))],
                 sought=thorough,
                 seed=root,
             )
@@ -314,6 +316,8 @@ class SDVI:
     def _formulate(self, target: Target, guide: Guide, executables: Executables, seed: Seed) -> PathFit:
         """A path with its guide, and the gradient estimator that its region allows."""
         estimator: GradientKind = "truncated" if target.region.kind == "general" else "reparam"
+        if not target.graphs.density.has_slope:
+            estimator = "score"
         if self.gradient != "auto":
             estimator = self.gradient
         adapts = self.gradient == "auto"

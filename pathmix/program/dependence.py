@@ -85,9 +85,20 @@ def _through(eqn: Any, on: list[Sites]) -> list[Sites]:
     if eqn.primitive.name == "scan":
         body, consts, carried = scanned(eqn)
         return _results(body, settled(body, on, consts, carried))
+    if eqn.primitive.name == "while":
+        return _through_while(eqn, on)
     if (inner := callee(eqn)) is not None:
         return _results(inner, on)
     return [NOTHING.union(*on)] * len(eqn.outvars)
+
+
+def _through_while(eqn: Any, on: list[Sites]) -> list[Sites]:
+    """What a turn carries to the next, and what says how many turns there are."""
+    asked, consts = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+    given = on[asked:]
+    carried = settled(eqn.params["body_jaxpr"], given, consts, len(given) - consts)[consts:]
+    (turns,) = _results(eqn.params["cond_jaxpr"], [*on[:asked], *carried])
+    return [one | turns for one in carried]
 
 
 def _results(function: Any, sites: Sequence[Sites]) -> list[Sites]:

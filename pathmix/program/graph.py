@@ -86,6 +86,11 @@ class Graph:
         return self.known_structure or identity(self.jaxpr)
 
     @cached_property
+    def has_slope(self) -> bool:
+        """Whether it can be differentiated backwards: a loop whose end is not known cannot."""
+        return not _has_open_loop(self.jaxpr)
+
+    @cached_property
     def footprint(self) -> int:
         """Bytes of the largest array that one evaluation computes."""
         return max((_bytes(var.aval) for var in _computed(self.jaxpr)), default=8)
@@ -138,6 +143,18 @@ def _parameters(jaxpr: Jaxpr) -> Iterator[Any]:
             yield leaf
             if isinstance(leaf, _JAXPRS):
                 yield from _parameters(_opened(leaf))
+
+
+def _has_open_loop(jaxpr: Jaxpr) -> bool:
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "while":
+            return True
+        if eqn.primitive.name.startswith("custom_"):  # it says itself what its slope is
+            continue
+        inside = jax.tree.leaves(eqn.params, is_leaf=lambda x: isinstance(x, _JAXPRS))
+        if any(isinstance(one, _JAXPRS) and _has_open_loop(_opened(one)) for one in inside):
+            return True
+    return False
 
 
 def _opened(function: Any) -> Jaxpr:

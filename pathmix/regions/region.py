@@ -148,10 +148,12 @@ def _check_discrete(slp: StraightLineProgram, conditions: list[Expression]) -> N
         decides = index in deciding or site.name in slp.looked_at
         if site.pinned is not None and not decides and _values(site) > MAX_UNDECIDING_VALUES:
             raise UnsupportedSiteError(
-                f"The discrete site {site.name!r} at {site.source} decides no branch and has too many "
-                f"values to enumerate (more than {MAX_UNDECIDING_VALUES}). Sum it out, for example with "
-                "MixtureSameFamily for cluster assignments; or make it a branch, with int(...) around its "
-                "draw, which is right where few of its values are likely."
+                f"The discrete site {site.name!r} at {site.source} decides no branch, has too many values to "
+                f"enumerate (more than {MAX_UNDECIDING_VALUES}), and could not be summed out: for that, it "
+                "and what depends on it must fall apart into elements, in a plate (without `to_event`, "
+                "sums and minibatches), with bounds that depend on no other site. Sum it out by hand, for "
+                "example with MixtureSameFamily for cluster assignments; or make it a branch, with "
+                "int(...) around its draw, which is right where few of its values are likely."
             )
 
 

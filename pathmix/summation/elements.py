@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pathmix.doors.jax import Jaxpr
-from pathmix.program.dependence import callee, opened
+from pathmix.program.dependence import callee, opened, scanned
 from pathmix.program.graph import Graph, apply
 from pathmix.program.known import evaluate_known
 from pathmix.program.operations import Operation, Value, operations
@@ -78,25 +78,55 @@ class _Reading:
             return [self._moved(operation, filled)]
         if name in _REDUCING:
             return [self.sets.along(filled[0], operation.eqn.params["axes"])]
+        if name == "scan":
+            return self._scanned(operation, filled, done)
         special = _SPECIAL.get(name)
         if special is not None:
             array = special(self, operation, filled, given, done)
             if array is not None:
                 return [array]
         if (inside := callee(operation.eqn)) is not None:
-            return self._called(inside, operation, given)
+            return self._called(inside, operation, given, done)
         everything = self.sets.all(np.concatenate([array.ravel() for array in filled]))
         return [np.full(_shape(value), everything) for value in operation.results]
 
     def _moved(self, operation: Operation, filled: list[np.ndarray]) -> np.ndarray:
         return np.asarray(apply(self.jaxpr, operation.eqn, filled)[0])
 
-    def _called(
-        self, function: Any, operation: Operation, given: list[np.ndarray | None]
+    def _scanned(
+        self, operation: Operation, filled: list[np.ndarray], done: Sequence[Operation]
     ) -> list[np.ndarray]:
-        inputs = [Value(value.aval, constant=value.constant) for value in operation.operands]
-        for number, value in enumerate(inputs):
-            value.input = number if value.constant is None else None
+        """Turn by turn. Whole numbers that are known stay so: they count turns, and choose rows."""
+        function, consts, carried = scanned(operation.eqn)
+        length, backwards = operation.eqn.params["length"], operation.eqn.params["reverse"]
+        first = consts + carried
+        known = [self.constant(value, done) for value in operation.operands]
+        carry, numbers = filled[consts:first], known[consts:first]
+        given: list[list[np.ndarray]] = []
+        for turn in reversed(range(length)) if backwards else range(length):
+            on = [*filled[:consts], *carry, *(array[turn] for array in filled[first:])]
+            rows = [None if array is None else np.asarray(array)[turn] for array in known[first:]]
+            inputs = _inputs(function, [*known[:consts], *numbers, *rows])
+            inside, outputs = operations(opened(function), getattr(function, "consts", ()), inputs)
+            found = self.through(
+                inside, {value: array for value, array in zip(inputs, on, strict=True) if array.any()}
+            )
+            sets = [found.get(value, np.zeros(_shape(value), int)) for value in outputs]
+            carry, numbers = sets[:carried], [self._counted(value, inside) for value in outputs[:carried]]
+            given.append(sets[carried:])
+        ordered = given[::-1] if backwards else given
+        later = operation.results[carried:]
+        stacked = [np.stack(column) for column in zip(*ordered, strict=True)] if ordered else []
+        return [*carry, *(stacked or [np.zeros(_shape(value), int) for value in later])]
+
+    def _counted(self, value: Value, inside: Sequence[Operation]) -> Any | None:
+        is_whole = np.issubdtype(getattr(value.aval, "dtype"), np.integer) and not _shape(value)
+        return self.constant(value, inside) if is_whole else None
+
+    def _called(
+        self, function: Any, operation: Operation, given: list[np.ndarray | None], done: Sequence[Operation]
+    ) -> list[np.ndarray]:
+        inputs = _inputs(function, [self.constant(value, done) for value in operation.operands])
         inside, outputs = operations(opened(function), getattr(function, "consts", ()), inputs)
         on = {value: array for value, array in zip(inputs, given, strict=True) if array is not None}
         found = self.through(inside, on)
@@ -240,6 +270,14 @@ _SPECIAL: dict[str, Rule] = {
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _cumulative),
     **dict.fromkeys(_OF_MATRICES, _matrices),
 }
+
+
+def _inputs(function: Any, known: Sequence[Any | None]) -> list[Value]:
+    """Of a function: constants where they are known."""
+    return [
+        Value(var.aval, input=number) if constant is None else Value(var.aval, constant=constant)
+        for number, (var, constant) in enumerate(zip(opened(function).invars, known, strict=True))
+    ]
 
 
 def _shape(value: Value) -> tuple[int, ...]:

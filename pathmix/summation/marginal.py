@@ -11,7 +11,7 @@ import numpy as np
 from pathmix.doors.jax import nameless
 from pathmix.program.graph import Graph
 from pathmix.program.slp import Summation
-from pathmix.summation.contract import Factor, Step, draw, eliminate
+from pathmix.summation.contract import Stack, Step, draw, eliminate
 from pathmix.summation.plan import Group, Plan, Term
 
 
@@ -35,11 +35,11 @@ class Tables:
                 plain = jnp.sum(table.reshape(-1, table.shape[-1])[0, constant])
                 prior, joint = prior + plain if term.is_prior else prior, joint + plain
         for group in self.plan.groups:
-            total, _ = eliminate(group, self._factors(group, tables))
+            total, _ = eliminate(group, self._stacks(group, tables))
             joint = joint + jnp.sum(total)
             terms = [self.plan.terms[slot.term] for slot in group.slots]
             if not all(term.is_own for term in terms if term.is_prior):  # else the sum is one
-                before, _ = eliminate(group, self._factors(group, tables, prior_only=True))
+                before, _ = eliminate(group, self._stacks(group, tables, prior_only=True))
                 prior = prior + jnp.sum(before)
         return prior, joint - prior
 
@@ -48,9 +48,8 @@ class Tables:
         tables = [self._table(term, consts, inputs) for term in self.plan.terms]
         found = jnp.zeros(sum(site.size for site in self.plan.sites), int)
         for group in self.plan.groups:
-            steps: list[Step] = eliminate(group, self._factors(group, tables))[1]
-            for variable, values in enumerate(draw(group, steps, uniforms)):
-                found = found.at[group.members[:, variable]].set(values)
+            steps: list[Step] = eliminate(group, self._stacks(group, tables))[1]
+            found = found.at[group.members].set(draw(group, steps, uniforms).T)
         parts, first = [], 0
         for site in self.plan.sites:
             part = found[first : first + site.size].reshape(site.shape) + site.low
@@ -78,19 +77,19 @@ class Tables:
 
         return jax.vmap(at)(given).reshape(*counts, -1)
 
-    def _factors(
-        self, group: Group, tables: Sequence[jax.Array], *, prior_only: bool = False
-    ) -> list[Factor]:
-        factors = []
+    def _stacks(self, group: Group, tables: Sequence[jax.Array], *, prior_only: bool = False) -> list[Stack]:
+        alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for place, slot in enumerate(group.slots):
-            term = self.plan.terms[slot.term]
-            if prior_only and not term.is_prior:
-                continue
-            others = [axis for axis in range(len(term.axes)) if axis not in slot.axes]
-            table = tables[slot.term][..., group.elements[:, place]]
-            table = jnp.transpose(table, [*others, *slot.axes, len(term.axes)])
-            factors.append(Factor(slot.variables, table[(0,) * len(others)]))
-        return factors
+            if not prior_only or self.plan.terms[slot.term].is_prior:
+                alike.setdefault((slot.term, slot.axes), []).append(place)
+        stacks = []
+        for (number, axes), places in alike.items():
+            last = len(self.plan.terms[number].axes)
+            others = [axis for axis in range(last) if axis not in axes]
+            table = jnp.transpose(tables[number], [*others, *axes, last])[(0,) * len(others)]
+            rows = jnp.moveaxis(table[..., group.elements[:, places]], -1, 0)
+            stacks.append(Stack(tuple(group.slots[place].variables for place in places), rows))
+        return stacks
 
 
 def drawing(summation: Summation) -> Graph:

@@ -17,6 +17,7 @@ from pathmix.summation.sets import Sets
 
 _MOST_CELLS = 2**24  # of all tables of one term or one step, over all components of a group
 _MOST_VARIABLES = 20_000
+_SMALL = 2**12  # cells, up to which a table may be larger than it must, for fewer rounds
 
 
 class SummedSite(NamedTuple):
@@ -68,7 +69,7 @@ class Group:
     members: np.ndarray  # components along the first axis: the number of each variable
     slots: tuple[Slot, ...]
     elements: np.ndarray  # components along the first axis: of the term, for each slot
-    order: tuple[int, ...]  # in which variables are summed out
+    rounds: tuple[tuple[int, ...], ...]  # variables that are summed out together: no factor has two of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,10 +185,10 @@ def _groups(
     groups, widest = [], 1
     for (counts, slots), found in alike.items():
         names = [sites[owner[v]].name for v in found[0][0]]
-        order, cells = _order(counts, [slot.variables for slot in slots], names, len(found))
+        rounds, cells = _rounds(counts, [slot.variables for slot in slots], names, len(found))
         widest = max(widest, cells)
         members, elements = (np.array(part, int) for part in zip(*found, strict=True))
-        groups.append(Group(counts, members, slots, elements.reshape(len(found), len(slots)), order))
+        groups.append(Group(counts, members, slots, elements.reshape(len(found), len(slots)), rounds))
     return groups, widest
 
 
@@ -207,10 +208,23 @@ def _components(count: int, together: Iterable[tuple[int, ...]]) -> list[int]:
     return [root(variable) for variable in range(count)]
 
 
-def _order(
+Rounds = tuple[tuple[int, ...], ...]
+
+
+def _rounds(
     counts: Sequence[int], scopes: Sequence[tuple[int, ...]], names: Sequence[str], members: int
-) -> tuple[tuple[int, ...], int]:
-    """Always the variable next whose table is smallest, and the size of the largest of these tables."""
+) -> tuple[Rounds, int]:
+    """Few rounds where that leads to no larger tables than it must; and the size of the largest table."""
+    small = max(_SMALL // members, 1)
+    careful, least = _order(counts, scopes, names, members, 1)
+    quick, widest = _order(counts, scopes, names, members, small) if least <= small else (careful, least)
+    return (quick, least) if widest <= small else (careful, least)
+
+
+def _order(
+    counts: Sequence[int], scopes: Sequence[tuple[int, ...]], names: Sequence[str], members: int, small: int
+) -> tuple[Rounds, int]:
+    """In each round the variables with the smallest tables, or with small ones, that are no neighbours."""
     near: list[set[int]] = [set() for _ in counts]
     for scope in scopes:
         for variable in scope:
@@ -222,16 +236,22 @@ def _order(
         return counts[variable] * math.prod(counts[other] for other in near[variable])
 
     size = {variable: cells(variable) for variable in range(len(counts))}
-    order, widest = [], 1
+    rounds, widest = [], 1
     while size:
-        variable = min(size, key=lambda one: (size[one], one))
-        widest = max(widest, size.pop(variable))
+        limit, chosen, beside = max(small, min(size.values())), list[int](), set[int]()
+        for variable in sorted(size, key=lambda one: (size[one], one)):
+            if size[variable] > limit:
+                break
+            if variable not in beside:
+                chosen.append(variable)
+                beside |= near[variable]
+        widest = max(widest, *(size.pop(variable) for variable in chosen))
         if widest * members > _MOST_CELLS:
-            raise TooWideError(names[v] for v in (variable, *near[variable]))
-        order.append(variable)
-        for other in near[variable]:
-            near[other] |= near[variable]
-            near[other] -= {other, variable}
-        for other in near[variable]:
-            size[other] = cells(other)
-    return tuple(order), widest
+            raise TooWideError(names[v] for v in (chosen[-1], *near[chosen[-1]]))
+        for variable in chosen:
+            for other in near[variable]:
+                near[other] |= near[variable]
+                near[other] -= {other, variable}
+        size.update((other, cells(other)) for other in beside)
+        rounds.append(tuple(chosen))
+    return tuple(rounds), widest

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,13 +20,11 @@ from pathmix.summation.elements import dependence
 from pathmix.summation.marginal import Tables, made
 from pathmix.summation.plan import Plan, SummedSite, TooWideError, make_plan, variable_sets
 from pathmix.summation.sets import Sets
+from pathmix.summation.tails import values_of
 
 _PAYS = 4.0  # settings for each cell of the largest table
 _MOST_SETTINGS = 2**16  # each of which may be a path
 _NAMED = 6  # sites in a message
-_TAIL = 1e-24  # of the mass of a site without an upper end: left out, where data may make more of it
-_MOST_VALUES = 4_096  # of such a site
-_ROWS = 32  # of prior draws, at which its tail is looked at
 
 
 def summed_out(slp: StraightLineProgram, draws: SiteRows) -> StraightLineProgram | None:
@@ -38,18 +35,24 @@ def summed_out(slp: StraightLineProgram, draws: SiteRows) -> StraightLineProgram
     """
     if slp.minibatch is not None:
         return None
-    sites: list[SummedSite] = []
-    for number, site in enumerate(slp.sites):
-        if site.is_summed:
-            found = _values(slp, number, site, draws)
-            if found is None:
-                return None
-            sites.append(found)
+    found = [_values(number, site) for number, site in enumerate(slp.sites) if site.is_summed]
+    sites = [site for site in found if site is not None]
+    if len(sites) < len(found):
+        return None
     sets = Sets()
     depends = dependence(slp.graph, [site.pinned for site in slp.sites], variable_sets(sites, sets), sets)
     if _is_in_the_way(slp, depends):
         return None
     outputs = [(term, depends[term.slot]) for term in slp.terms if depends[term.slot] is not None]
+    unbounded, first = tuple(site.name for site in sites if not site.values), 0
+    for place, site in enumerate(sites):
+        if site.name in unbounded:
+            others = [other for other in sites if other.values]
+            count = values_of(slp, site, others, outputs, first, sets, draws)
+            if count is None:
+                return None
+            sites[place] = site._replace(values=count)
+        first += site.size
     try:
         plan = make_plan(sites, outputs, sets)
     except TooWideError as error:
@@ -58,7 +61,7 @@ def summed_out(slp: StraightLineProgram, draws: SiteRows) -> StraightLineProgram
         return None
     if _log_settings(sites) < math.log(_PAYS * plan.widest):
         return None
-    return _without(slp, plan, [term.slot for term, _ in outputs], depends)
+    return _without(slp, plan, [term.slot for term, _ in outputs], depends, unbounded)
 
 
 def _is_in_the_way(slp: StraightLineProgram, depends: Sequence[Any]) -> bool:
@@ -90,16 +93,14 @@ def _too_wide(slp: StraightLineProgram, names: Sequence[str]) -> UnsupportedSite
     )
 
 
-def _values(slp: StraightLineProgram, number: int, site: Site, draws: SiteRows) -> SummedSite | None:
+def _values(number: int, site: Site) -> SummedSite | None:
+    """A site with its values, or none so far if there is no upper end; None if they are not known."""
     low, high = _bounds(site)
-    if low.size == 0 or not np.all(np.isfinite(low)):
+    if low.size == 0 or not np.all(np.isfinite(low)) or np.any(np.isnan(high)):
         return None
     first = int(low.min())
-    if np.all(np.isfinite(high)):
-        return SummedSite(number, site.name, site.shape, first, int(high.max()) - first + 1)
-    own = next((term.slot for term in slp.terms if term.is_own and term.name == site.name), None)
-    count = None if own is None else _cut(slp, own, number, first, draws)
-    return None if count is None else SummedSite(number, site.name, site.shape, first, count)
+    values = int(high.max()) - first + 1 if np.all(np.isfinite(high)) else 0
+    return SummedSite(number, site.name, site.shape, first, values)
 
 
 def _bounds(site: Site) -> np.ndarray:
@@ -108,28 +109,12 @@ def _bounds(site: Site) -> np.ndarray:
     return np.stack([np.broadcast_to(np.asarray(bound, float), site.shape) for bound in bounds])
 
 
-def _cut(slp: StraightLineProgram, slot: int, number: int, first: int, draws: SiteRows) -> int | None:
-    """How many values it takes until nothing is left, at any of the prior draws."""
-    part, site = slp.graph.outputs([slot]), slp.sites[number]
-    rows = [jnp.asarray(draws[one.name][:_ROWS], one.dtype) for one in slp.sites]
-
-    def term(value: jax.Array, *row: jax.Array) -> jax.Array:
-        given = [jnp.full(site.shape, value, site.dtype) if i == number else r for i, r in enumerate(row)]
-        return part(part.consts, given)[0]
-
-    count = 32
-    while count <= _MOST_VALUES:
-        values = first + jnp.arange(count)
-        logs = np.asarray(jax.vmap(lambda v: jax.vmap(lambda *row: term(v, *row))(*rows))(values))
-        left = np.max(np.cumsum(np.exp(logs[::-1]), axis=0)[::-1].reshape(count, -1), axis=1)
-        if left[-1] < _TAIL * _TAIL:  # then there is as good as nothing beyond
-            return int(np.argmax(left < _TAIL))
-        count *= 4
-    return None
-
-
 def _without(
-    slp: StraightLineProgram, plan: Plan, slots: Sequence[int], depends: Sequence[Any]
+    slp: StraightLineProgram,
+    plan: Plan,
+    slots: Sequence[int],
+    depends: Sequence[Any],
+    unbounded: tuple[str, ...],
 ) -> StraightLineProgram:
     graph, tables = slp.graph, Tables(slp.graph, plan)
     count = len(graph.jaxpr.outvars)
@@ -145,7 +130,6 @@ def _without(
         rest = [jnp.array(True) if slot in gone else found[slot] for slot in range(2, count)]
         return [prior, likelihood, *rest, found[slp.LOG_PRIOR] + found[slp.LOG_LIKELIHOOD]]
 
-    unbounded = [site.name for site in slp.sites if site.is_summed and not np.all(np.isfinite(_bounds(site)))]
     return replace(
         slp,
         graph=made(outputs, graph),
@@ -155,6 +139,6 @@ def _without(
             joint=count,
             before=graph,
             plan=plan,
-            cut=tuple(unbounded),
+            cut=unbounded,
         ),
     )

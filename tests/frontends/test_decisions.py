@@ -16,6 +16,8 @@ from pathmix.program.failures import FailedRun
 from pathmix.program.path import Decision
 from pathmix.program.seeds import Seed
 from pathmix.regions.region import read_region
+from tests import exact
+from tests.paths import discover
 
 
 def run(model, *args, leader=0, seeds=16):
@@ -184,3 +186,40 @@ def test_handlers_inside_the_model():
     assert run(fixed).path.addresses == ("b",)
     masked = numpyro.handlers.mask(base, mask=False)
     assert run(masked).path.addresses == ("a", "b")
+
+
+BESIDE = {
+    "jit": lambda x: jax.jit(lambda v: (3, 2 * v))(x),
+    "scan": lambda x: jax.lax.scan(lambda c, _: ((c[0] + 1, c[1] + x), None), (0, 0.0), None, length=3)[0],
+    "fori_loop": lambda x: jax.lax.fori_loop(0, 3, lambda _, c: (c[0] + 1, c[1] + x), (0, 0.0)),
+    "while_loop": lambda x: jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + x), (0, 0.0)),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_comes_out_beside_random_values_decides_nothing(name):
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        count, level = BESIDE[name](x)
+        for i in range(int(count)):
+            numpyro.sample(f"z_{i}", dist.Normal(level, 1))
+        if count == 3:
+            numpyro.sample("y", dist.Normal(level, 1), obs=1.0)
+
+    found = discover(model, samples=20)
+    (path,) = found.paths
+    assert found.unseen_is_exact
+    assert found.unseen_mass == 0
+    with engine_scope("float64"):
+        assert read_region(path.slp, path.draws).kind == "free"
+
+
+def test_a_loop_without_a_known_end_is_fitted_by_scores():
+    def model():
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        _, level = BESIDE["while_loop"](x)
+        numpyro.sample("y", dist.Normal(level, 1), obs=1.0)
+
+    posterior = exact.fit(model, budget=2_000)
+    assert posterior.paths[0].gradient == "score"
+    assert posterior.log_evidence == pytest.approx(stats.norm.logpdf(1, 0, np.sqrt(10)), abs=1e-3)

@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 import pyro
 import pytest
 import torch
+from numpyro.contrib.control_flow import scan
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
@@ -232,3 +233,80 @@ def test_a_site_that_decides_on_one_path_only(library):
     for key, log_evidence in wanted.items():
         assert found[key] == pytest.approx(log_evidence, abs=0.02)
     assert posterior.log_evidence == pytest.approx(logsumexp(list(wanted.values())), abs=0.02)
+
+
+def test_a_chain_inside_of_scan():
+    """Its sites come as one vector; each step meets the one before."""
+
+    def model(y):
+        mean = numpyro.sample("mean", dist.Normal(2.0, 1.0))
+
+        def step(before, seen):
+            z = numpyro.sample("z", dist.Categorical(probs=jnp.asarray(models.NEXT)[before]))
+            numpyro.sample("y", dist.Normal(mean * (z - 1.0), 1.0), obs=seen)
+            return z, None
+
+        scan(step, 0, y)
+
+    y = models.SERIES
+    _, log_joint = density(model, y)
+    with engine_scope("float64"):
+        for mean in (-1.0, 0.3, 2.5):
+            seen = stats.norm.logpdf(y[:, None], mean * (np.arange(3) - 1.0), 1)
+            logs = np.log(models.NEXT[0]) + seen[0]
+            for emitted in seen[1:]:
+                logs = logsumexp(logs[:, None] + np.log(models.NEXT), axis=0) + emitted
+            wanted = logsumexp(logs) + stats.norm.logpdf(mean, 2, 1)
+            assert log_joint(mean=jnp.asarray(mean)) == pytest.approx(wanted, abs=1e-9)
+
+
+@pytest.mark.parametrize("library", BOTH)
+def test_counts_that_only_the_data_ask_for(library):
+    """Neither the prior draws nor the likely values of the other site show where the sum must go."""
+    d, sample, plate = (
+        (dist, numpyro.sample, numpyro.plate)
+        if library == "numpyro"
+        else (pyro.distributions, pyro.sample, pyro.plate)
+    )
+    where = jnp.where if library == "numpyro" else torch.where
+
+    def model(y):
+        with plate("rows", len(y)):
+            rare = sample("rare", d.Bernoulli(0.002))
+            count = sample("count", d.Poisson(where(rare == 1, 50.0, 1.0)))
+            sample("y", d.Normal(1.0 * count, 5.0), obs=y)
+
+    y = np.array([1.0, 0.0, 2.0, 45.0, 1.0])
+    posterior = exact.fit(model, y if library == "numpyro" else torch.as_tensor(y))
+    n = np.arange(300)
+    prior = np.logaddexp(
+        np.log(0.998) + stats.poisson.logpmf(n, 1), np.log(0.002) + stats.poisson.logpmf(n, 50)
+    )
+    wanted = logsumexp(prior + stats.norm.logpdf(y[:, None], n, 5), axis=1).sum()
+    assert posterior.verdict.ok
+    assert posterior.log_evidence == pytest.approx(wanted, abs=1e-8)
+
+
+def test_a_posterior_beyond_the_sum_is_told(monkeypatch):
+    def model(y):
+        with numpyro.plate("rows", len(y)):
+            count = numpyro.sample("count", dist.Poisson(2.0))
+            numpyro.sample("y", dist.Normal(1.0 * count, 0.5), obs=y)
+
+    monkeypatch.setattr("pathmix.summation.summing.values_of", lambda *_: 20)
+    posterior = exact.fit(model, np.array([60.0, 55.0, 1.0]))
+    assert not posterior.verdict.ok
+    assert "'count' were summed up to 19" in str(posterior.verdict)
+
+
+def test_a_site_whose_support_depends_on_another():
+    """Its values cannot be listed, so they are paths: each run has its own."""
+
+    def model():
+        a = numpyro.sample("a", dist.Binomial(5, 0.6))
+        b = numpyro.sample("b", dist.Binomial(a, 0.5))
+        numpyro.sample("y", dist.Normal(1.0 * b, 1.0), obs=1.2)
+
+    posterior = exact.fit(model, discovery=pathmix.Enumeration())
+    logs = stats.binom.logpmf(np.arange(6), 5, 0.3) + stats.norm.logpdf(1.2, np.arange(6), 1)
+    assert posterior.log_evidence == pytest.approx(logsumexp(logs), abs=1e-8)

@@ -14,6 +14,7 @@ from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.masks import unmasked
+from pathmix.frontends.numpyro.inputs import inputs_behind
 from pathmix.frontends.numpyro.sites import is_discrete, is_latent, is_observation, mask_of
 from pathmix.frontends.numpyro.templates import by_template
 from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described, flaw_of
@@ -159,7 +160,11 @@ class Density:
         outputs = [
             self.log_prior,
             self.log_likelihood,
-            *(_condition(tracer, decision) for tracer, decision in self.conditions),
+            *(
+                # What comes out of a function beside random values need not be random itself.
+                _condition(tracer, decision) if inputs_behind(tracer) else jnp.array(True)
+                for tracer, decision in self.conditions
+            ),
             *(inside for _, inside in self.indicators),
         ]
         self.bijections = {name: template(bijection, outputs) for name, bijection in self.supports.items()}

@@ -9,8 +9,21 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from pathmix.doors.jax import ClosedJaxpr, Literal, Primitive, ShapedArray, computed_by, nameless
+from pathmix.doors.jax import (
+    ClosedJaxpr,
+    Jaxpr,
+    Literal,
+    Primitive,
+    ShapedArray,
+    Tracer,
+    alone,
+    atom_of,
+    computed_by,
+    nameless,
+    operands,
+)
 from pathmix.frontends.numpyro.templates import written_out
+from pathmix.program.dependence import dependence
 from pathmix.program.graph import Graph
 from pathmix.program.parameters import Part
 
@@ -22,6 +35,7 @@ class Name(NamedTuple):
     name: str | int | Part
 
 
+FUNCTIONS = (Jaxpr, ClosedJaxpr)
 _input = Primitive("pathmix_input")
 _input.def_abstract_eval(lambda _, **params: params["aval"])
 
@@ -44,6 +58,31 @@ def input_name(tracer: Any) -> Name | None:
     """Which input a tracer is; None if it was computed from others."""
     equation = computed_by(tracer)
     return equation.params["name"] if equation is not None and equation.primitive is _input else None
+
+
+def sources(tracer: Any) -> Sequence[Any]:
+    """The operands that a computed tracer depends on: a function may give several results, each of some."""
+    equation = computed_by(tracer)
+    given = operands(equation)
+    if len(equation.outvars) == 1 or not any(isinstance(p, FUNCTIONS) for p in equation.params.values()):
+        return given
+    found = dependence(alone(equation), [frozenset([number]) for number in range(len(given))])
+    return [given[number] for number in sorted(found[atom_of(tracer)])]
+
+
+def inputs_behind(value: Any) -> set[Name]:
+    """The inputs that a value depends on."""
+    found, asked, seen = set[Name](), [value], set[Any]()
+    while asked:
+        tracer = asked.pop()
+        if not isinstance(tracer, Tracer) or computed_by(tracer) is None or atom_of(tracer) in seen:
+            continue
+        seen.add(atom_of(tracer))
+        if (name := input_name(tracer)) is None:
+            asked += sources(tracer)
+        else:
+            found.add(name)
+    return found
 
 
 def graph_of(closed: ClosedJaxpr, names: Sequence[Name]) -> Graph:

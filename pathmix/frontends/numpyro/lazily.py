@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pathmix.doors.jax import Tracer, atom_of, captured, computed_by, operands
-from pathmix.frontends.numpyro.inputs import Name, input_name
+from pathmix.frontends.numpyro.inputs import Name, input_name, inputs_behind, sources
 from pathmix.frontends.numpyro.operations import Rows, compute, is_simple, on_host
 
 _MOST_BYTES = 2**27  # of one array
@@ -57,18 +57,7 @@ class Lazily:
 
     def sites_behind(self, value: Any) -> set[str]:
         """The sites that a value depends on."""
-        found, asked, seen = set[str](), [value], set[Any]()
-        while asked:
-            tracer = asked.pop()
-            atom, equation = atom_of(tracer), computed_by(tracer)
-            if equation is None or atom in seen:
-                continue
-            seen.add(atom)
-            if (name := input_name(tracer)) is None:
-                asked += operands(equation)
-            elif name.kind == "site":
-                found.add(str(name.name))
-        return found
+        return {str(name.name) for name in inputs_behind(value) if name.kind == "site"}
 
     def forget(self) -> None:
         """What was computed: an input has other values from now on."""
@@ -84,7 +73,7 @@ class Lazily:
                 continue
             seen.add(atom)
             if (name := input_name(tracer)) is None:
-                asked += operands(equation)
+                asked += sources(tracer)
             elif not isinstance(self._source(name), Rows):
                 return True
         self._settled |= seen

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.doors.jax import Tracer, trace_of
-from pathmix.doors.numpyro import Messenger, in_control_flow
+from pathmix.doors.numpyro import Messenger
 from pathmix.errors import PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import agree, as_tuples, seen
 from pathmix.frontends.numpyro.control_flow import follow_wishes, statements_inside
@@ -131,11 +131,8 @@ class _Recorder(Messenger):
             self._settle(self.pending)
         self.walk.end()
         for name, node in self.nodes.items():
-            if node.values is None and node.given & self.late.keys():  # other runs have other values there
-                self.supply.sites[name] = self.lazily.of(self.inputs[name])
-            elif node.values is None:
-                self.walk.keep(node, self.lazily.of(self.inputs[name]))
-                self.supply.sites[name] = node.values
+            if node.values is None and name not in self.supply.pinned:
+                self.supply.sites[name] = self._values(name)
         self.observed = {name: self.lazily.of(value) for name, value in self.simulated.items()}
         outputs = self.traced_run.outputs(tuple(self.pending))
         drawn = self.traced_run.density.drawn
@@ -236,7 +233,7 @@ class _Recorder(Messenger):
             raise _inside_a_transformation()
         if not is_discrete(msg):
             self.walk.take(node)
-        elif msg["fn"].event_dim or in_control_flow(msg) or name in self.at_once:
+        elif msg["fn"].event_dim or name in self.at_once:
             self._pin(name, node)
         else:
             self.walk.take(node)
@@ -290,15 +287,22 @@ class _Recorder(Messenger):
 
     def _pin(self, name: str, place: Node) -> None:
         """Force every seed to the leader's value, from a place on, and note which had it by themselves."""
-        node = self.nodes[name]
-        if node.values is None:
-            self.walk.keep(node, self.lazily.of(self.supply.sites[name]))
-            assert node.values is not None
-        values, pinned = node.values, node.values[self.leader]
+        values = self._values(name)
+        pinned = values[self.leader]
         self.followed &= np.all((values == pinned).reshape(self.size, -1), axis=1)
         self.supply.pinned[name] = as_tuples(pinned)
         self.walk.take(place, self.supply.pinned[name])
         self.supply.keep(name, np.broadcast_to(pinned, values.shape))
+
+    def _values(self, name: str) -> np.ndarray:
+        """Of a site, in all runs."""
+        node = self.nodes[name]
+        if node.values is not None:
+            return node.values
+        values = self.lazily.of(self.inputs[name])
+        if not node.given & self.late.keys():  # else other runs that come to the place have others
+            self.walk.keep(node, values)
+        return values
 
     def _note(self, name: str) -> None:
         self.log.add(name, is_random=_TRACED.search(name) is not None)

@@ -16,7 +16,7 @@ from pyro import poutine
 from pyro.contrib.gp import kernels
 from pyro.nn import PyroModule, PyroParam, PyroSample
 from pyro.poutine.subsample_messenger import SubsampleMessenger
-from scipy import stats
+from scipy import integrate, stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
@@ -733,3 +733,42 @@ def test_a_mask_of_a_minibatch():
     posterior = exact.fit(model, y, budget=2_000)
     truth = stats.multivariate_normal.logpdf(y[kept], np.zeros(20), np.eye(20) + 1.0)
     assert posterior.log_evidence == pytest.approx(truth, abs=0.02)
+
+
+def weather():
+    """As in Pyro's introduction."""
+    cloudy = "cloudy" if pyro.sample("cloudy", dist.Bernoulli(0.3)).item() == 1.0 else "sunny"
+    mean = {"cloudy": 55.0, "sunny": 75.0}[cloudy]
+    scale = {"cloudy": 10.0, "sunny": 15.0}[cloudy]
+    return cloudy, pyro.sample("temp", dist.Normal(mean, scale)).item()
+
+
+def test_a_number_that_python_asks_for_stays_random():
+    """It may be returned, shown, compared and computed with."""
+    shown = []
+
+    def ice_cream(sold):
+        sky, temperature = weather()
+        shown.append(f"{temperature:.1f} {temperature}")
+        expected = 200.0 if sky == "sunny" and temperature > 80.0 else 50.0
+        pyro.sample("sold", dist.Normal(expected + 0.1 * (temperature - 70), 10.0), obs=sold)
+        return temperature
+
+    posterior = exact.fit(ice_cream, torch.tensor(120.0), budget=6_000)
+
+    def log_evidence(probability, mean, scale, low, high, expected):
+        def density(t):
+            return stats.norm.pdf(t, mean, scale) * stats.norm.pdf(120, expected + 0.1 * (t - 70), 10)
+
+        return np.log(probability * integrate.quad(density, low, high)[0])
+
+    wanted = {
+        "cloudy=0, temp <= 80": log_evidence(0.7, 75, 15, -60, 80, 50),
+        "cloudy=0, temp > 80": log_evidence(0.7, 75, 15, 80, 200, 200),
+        "cloudy=1": log_evidence(0.3, 55, 10, -50, 160, 50),
+    }
+    found = {path.label: path for path in posterior.paths}
+    assert found.keys() == wanted.keys()
+    for label, path in found.items():
+        assert path.log_evidence == pytest.approx(wanted[label], abs=5 * path.log_evidence_error + 1e-4)
+    assert all(text.startswith("tensor(") for text in shown)
