@@ -75,9 +75,7 @@ class HiddenRandomnessError(ProgramError):
         super().__init__(
             f"The program behaves differently when it is run twice with the same seed: {what}. Draw every "
             "random value with a sample statement; other random numbers (of Python, NumPy, PyTorch), sets, "
-            "clocks and state kept between calls make runs unrepeatable. (So does a decision on a value that "
-            "comes out of JAX's jit, scan or fori_loop beside random ones without depending on them: compute "
-            "it outside.)"
+            "clocks and state kept between calls make runs unrepeatable."
         )
 
 
