@@ -98,7 +98,8 @@ class Summation:
 
     names: tuple[str, ...]
     joint: int  # the output that has the log-density of all sites, these among them
-    before: Graph  # as the program has it, without any sum
+    before: Graph  # without any sum over them
+    traced: Graph  # as the program has it
     plan: Any  # in which order what is summed, which is how they are drawn, too
     cut: tuple[str, ...]  # of them, those without an upper end, whose tail is left out
 

@@ -150,8 +150,8 @@ def _check_discrete(slp: StraightLineProgram, conditions: list[Expression]) -> N
             raise UnsupportedSiteError(
                 f"The discrete site {site.name!r} at {site.source} decides no branch, has too many values to "
                 f"enumerate (more than {MAX_UNDECIDING_VALUES}), and could not be summed out: for that, it "
-                "and what depends on it must fall apart into elements, in a plate (without `to_event`, "
-                "sums and minibatches), with bounds that depend on no other site. Sum it out by hand, for "
+                "and what depends on it must fall apart into elements, as in a plate, without "
+                "minibatches, with bounds that depend on no other site. Sum it out by hand, for "
                 "example with MixtureSameFamily for cluster assignments; or make it a branch, with "
                 "int(...) around its draw, which is right where few of its values are likely."
             )

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.errors import UnsupportedSiteError
+from pathmix.program.graph import Graph
 from pathmix.program.slp import Site, StraightLineProgram, Summation
 from pathmix.program.values import SiteRows
 from pathmix.summation.elements import dependence
+from pathmix.summation.finer import finer
 from pathmix.summation.marginal import Tables, made
 from pathmix.summation.plan import Plan, SummedSite, TooWideError, make_plan, variable_sets
 from pathmix.summation.sets import Sets
@@ -35,6 +37,9 @@ def summed_out(slp: StraightLineProgram, draws: SiteRows) -> StraightLineProgram
     """
     if slp.minibatch is not None:
         return None
+    traced = slp.graph
+    graph, terms = finer(slp.graph, slp.terms)
+    slp = replace(slp, graph=graph, terms=terms)
     found = [_values(number, site) for number, site in enumerate(slp.sites) if site.is_summed]
     sites = [site for site in found if site is not None]
     if len(sites) < len(found):
@@ -61,7 +66,7 @@ def summed_out(slp: StraightLineProgram, draws: SiteRows) -> StraightLineProgram
         return None
     if _log_settings(sites) < math.log(_PAYS * plan.widest):
         return None
-    return _without(slp, plan, [term.slot for term, _ in outputs], depends, unbounded)
+    return _without(slp, traced, plan, [term.slot for term, _ in outputs], depends, unbounded)
 
 
 def _is_in_the_way(slp: StraightLineProgram, depends: Sequence[Any]) -> bool:
@@ -111,6 +116,7 @@ def _bounds(site: Site) -> np.ndarray:
 
 def _without(
     slp: StraightLineProgram,
+    traced: Graph,
     plan: Plan,
     slots: Sequence[int],
     depends: Sequence[Any],
@@ -138,6 +144,7 @@ def _without(
             names=tuple(site.name for site in plan.sites),
             joint=count,
             before=graph,
+            traced=traced,
             plan=plan,
             cut=unbounded,
         ),

@@ -310,3 +310,37 @@ def test_a_site_whose_support_depends_on_another():
     posterior = exact.fit(model, discovery=pathmix.Enumeration())
     logs = stats.binom.logpmf(np.arange(6), 5, 0.3) + stats.norm.logpdf(1.2, np.arange(6), 1)
     assert posterior.log_evidence == pytest.approx(logsumexp(logs), abs=1e-8)
+
+
+@pytest.mark.parametrize("library", BOTH)
+@pytest.mark.parametrize("form", ["event", "observed event", "factor"])
+def test_sums_that_the_program_makes_itself_are_taken_apart(library, form):
+    """A vector that is one event, one that is seen as one, and a factor that is a sum."""
+    d, sample, plate, factor = (
+        (dist, numpyro.sample, numpyro.plate, numpyro.factor)
+        if library == "numpyro"
+        else (pyro.distributions, pyro.sample, pyro.plate, pyro.factor)
+    )
+    number = jnp.asarray if library == "numpyro" else torch.tensor
+
+    def model(y):
+        if form == "event":
+            z = sample("z", d.Bernoulli(number(0.3)).expand([len(y)]).to_event(1))
+        else:
+            with plate("rows", len(y)):
+                z = sample("z", d.Bernoulli(number(0.3)))
+        if form == "factor":
+            factor("y", d.Normal(2.0 * z, number(1.0)).log_prob(y).sum())
+        else:
+            sample("y", d.Normal(2.0 * z, number(1.0)).to_event(1), obs=y)
+
+    y = np.linspace(-1, 3, 12)
+    posterior = exact.fit(model, y if library == "numpyro" else torch.as_tensor(y))
+    wanted = np.logaddexp(
+        np.log(0.7) + stats.norm.logpdf(y, 0, 1), np.log(0.3) + stats.norm.logpdf(y, 2, 1)
+    ).sum()
+    assert [path.status.value for path in posterior.paths] == ["exact"]
+    assert posterior.log_evidence == pytest.approx(wanted, abs=1e-8)
+    means = np.asarray(posterior.sample(0, 1_000)["z"], float).mean(axis=0)
+    shares = 1 / (1 + np.exp(np.log(0.7 / 0.3) + 2 - 2 * y))
+    assert np.all(np.abs(means - shares) < 5 * np.sqrt(shares * (1 - shares) / 1_000) + 1e-9)

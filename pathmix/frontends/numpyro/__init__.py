@@ -33,7 +33,7 @@ def as_guide(model: Any, shapes: Any, draw: Any) -> Any:
 
 def repeats(program: Program, batch_run: BatchRun, slp: StraightLineProgram) -> bool:
     """Whether the program gives the same graph once more."""
-    graph = slp.graph if slp.summation is None else slp.summation.before
+    graph = slp.graph if slp.summation is None else slp.summation.traced
     return same(graph, whole(program, replace(batch_run, trace=None)).graph)
 
 

@@ -25,6 +25,7 @@ from pathmix.frontends.numpyro.parameters import refuse_inside
 from pathmix.frontends.numpyro.routing import note_tracers, routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
+    by_element,
     freeze_plumbing,
     is_discrete,
     is_latent,
@@ -233,7 +234,7 @@ class _Recorder(Messenger):
             raise _inside_a_transformation()
         if not is_discrete(msg):
             self.walk.take(node)
-        elif msg["fn"].event_dim or name in self.at_once:
+        elif by_element(msg["fn"]) is None or name in self.at_once:
             self._pin(name, node)
         else:
             self.walk.take(node)

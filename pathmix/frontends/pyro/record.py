@@ -26,6 +26,7 @@ from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.run import LeftPath, NotWatched, Run
 from pathmix.frontends.pyro.sites import (
+    by_element,
     check_distribution,
     in_plate,
     is_discrete,
@@ -222,7 +223,7 @@ class _Recorder(Messenger):
                 self.reach.add(value)
             if is_discrete(msg):
                 value = self._pin(name, value)
-                self.scalars |= set() if msg["fn"].event_dim else {name}
+                self.scalars |= set() if by_element(msg["fn"]) is None else {name}
                 self._storages[storage_id(value)] = name
                 self._kept.append(value)
             if given is None and self.wishes.simulate is not None:

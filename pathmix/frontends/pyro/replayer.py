@@ -20,6 +20,7 @@ from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.sites import (
+    by_element,
     filled,
     is_deterministic,
     is_discrete,
@@ -156,8 +157,7 @@ class Replayer(Messenger):
             elif is_latent(msg) and not is_discrete(msg) and not empty:
                 terms = self._covered_before(msg, terms)
             elif msg["name"] in self.path.summed:
-                possible = fn.support.check(msg["value"])
-                terms = torch.where(possible, terms, -torch.inf)
+                terms = _by_element(msg, fn)
             if self.path.summed:
                 is_plain = isinstance(msg["scale"], (int, float)) and msg["scale"] == 1
                 self.terms[msg["name"]] = torch.as_tensor(terms), not msg["is_observed"], is_plain
@@ -265,6 +265,16 @@ def _log_prob(msg: Any, fn: Any) -> torch.Tensor:
         if is_observation(msg) and not _is_covered(msg):
             return torch.zeros(())  # values that PyTorch does not compute with: the path is impossible
         raise
+
+
+def _by_element(msg: Any, fn: Any) -> torch.Tensor:
+    """The terms of a discrete site, one for each element. What it cannot be has no share."""
+    single = by_element(fn)
+    assert single is not None
+    plain = single.log_prob(msg["value"])
+    scale = torch.as_tensor(msg["scale"])
+    scale = scale.reshape(scale.shape + (1,) * fn.event_dim) if scale.ndim else scale
+    return torch.where(single.support.check(msg["value"]), scale * plain, -torch.inf)
 
 
 def _is_covered(msg: Any) -> bool:
