@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,17 @@ from pathmix.program.batch_run import BatchRun
 from pathmix.program.program import Program
 from pathmix.program.slp import StraightLineProgram
 from pathmix.summation.summing import summed_out
+
+
+def by_element(fn: Any, dist: Any) -> Any | None:
+    """The distribution of single elements, where an event is nothing but a number of them.
+
+    `dist` are the distributions of the library.
+    """
+    while isinstance(fn, dist.Independent):
+        fn = fn.base_dist
+    return None if fn.event_dim else fn
+
 
 Replay = Callable[[Program, BatchRun], StraightLineProgram]
 

@@ -28,7 +28,7 @@ def cut_flaws(judged: Sequence[Judged], seed: Seed) -> list[str]:
                     reached[site.name] = last
     return [
         f"The values of {name!r} were summed up to {last}, beyond which prior draws showed nothing, and its "
-        "posterior comes up to there: evidences lack what is beyond. Make it a branch, with int(...) around "
-        "its draw, or give its rate a prior nearer to the data."
+        "posterior comes up to there: evidences lack what is beyond. Give its rate a prior nearer to the "
+        "data, or draw its elements one by one and make each a branch, with int(...)."
         for name, last in reached.items()
     ]

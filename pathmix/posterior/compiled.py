@@ -12,8 +12,7 @@ from pathmix.engine.executables import Executables
 from pathmix.posterior.components import BLOCK, Compiled
 from pathmix.program.canonical import canonical
 from pathmix.program.graph import Graph
-from pathmix.program.slp import StraightLineProgram, Summation
-from pathmix.summation.marginal import drawing, made, width
+from pathmix.summation.marginal import drawing, share, width
 from pathmix.target.target import Target
 
 
@@ -46,7 +45,7 @@ def compiled(
     graphs = _Later(
         recompute=_all_open(slp.graph.outputs([slot for _, slot in slp.deterministics])) if later else None,
         backward=None if slp.summation is None else _all_open(drawing(slp.summation)),
-        share=None if slp.summation is None else _all_open(_share(slp, slp.summation)),
+        share=None if slp.summation is None else _all_open(share(slp, slp.summation)),
     )
     consts = tuple(() if graph is None else graph.consts for graph in graphs)
     fixed, tree = jax.tree.flatten((params, target.arguments, target.site_graph.consts, consts))
@@ -118,14 +117,3 @@ def _all_open(graph: Graph) -> Graph:
     """In canonical form, with no input known."""
     order = range(len(graph.inputs))
     return canonical(graph, [None for _ in order], order=order).graph
-
-
-def _share(slp: StraightLineProgram, summation: Summation) -> Graph:
-    """The log-probability of what was summed out, given all else."""
-    whole = slp.graph.outputs([summation.joint, slp.LOG_PRIOR, slp.LOG_LIKELIHOOD])
-
-    def share(consts: Any, inputs: Any) -> list[Any]:
-        joint, log_prior, log_likelihood = whole(consts, inputs)
-        return [joint - log_prior - log_likelihood]
-
-    return made(share, whole)

@@ -34,5 +34,7 @@ def log_likelihoods(program: Program, latent: Mapping[str, np.ndarray]) -> np.nd
 
 def _make(program: Program, batch_run: Any) -> Callable[..., Any]:
     slp = program.frontend.replay(program, batch_run)
-    graph = slp.graph.outputs([slp.LOG_LIKELIHOOD])
+    # At the values of a draw, also of sites that were summed out for the fit.
+    whole = slp.graph if slp.summation is None else slp.summation.before
+    graph = whole.outputs([slp.LOG_LIKELIHOOD])
     return lambda columns: over_rows(lambda *row: graph(graph.consts, row)[0])(*columns)

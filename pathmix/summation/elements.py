@@ -75,7 +75,7 @@ class _Reading:
         if name in _BY_ELEMENT:
             return [np.broadcast_to(self.sets.union(*filled), _shape(result))]
         if name in _MOVING:
-            return [self._moved(operation, filled)]
+            return [np.asarray(apply(self.jaxpr, operation.eqn, filled)[0])]
         if name in _REDUCING:
             return [self.sets.along(filled[0], operation.eqn.params["axes"])]
         if name == "scan":
@@ -89,9 +89,6 @@ class _Reading:
             return self._called(inside, operation, given, done)
         everything = self.sets.all(np.concatenate([array.ravel() for array in filled]))
         return [np.full(_shape(value), everything) for value in operation.results]
-
-    def _moved(self, operation: Operation, filled: list[np.ndarray]) -> np.ndarray:
-        return np.asarray(apply(self.jaxpr, operation.eqn, filled)[0])
 
     def _scanned(
         self, operation: Operation, filled: list[np.ndarray], done: Sequence[Operation]
@@ -126,7 +123,11 @@ class _Reading:
     def _called(
         self, function: Any, operation: Operation, given: list[np.ndarray | None], done: Sequence[Operation]
     ) -> list[np.ndarray]:
-        inputs = _inputs(function, [self.constant(value, done) for value in operation.operands])
+        known = [
+            self.constant(value, done) if array is None else None
+            for value, array in zip(operation.operands, given, strict=True)
+        ]
+        inputs = _inputs(function, known)
         inside, outputs = operations(opened(function), getattr(function, "consts", ()), inputs)
         on = {value: array for value, array in zip(inputs, given, strict=True) if array is not None}
         found = self.through(inside, on)
@@ -136,8 +137,7 @@ class _Reading:
         """A value that depends on nothing unknown."""
         if value.constant is not None or value.maker is None:
             return value.constant
-        behind, asked = list[Operation](), [value]
-        seen = set[Operation]()
+        asked, seen = [value], set[Operation]()
         while asked:
             one = asked.pop()
             if one.maker is not None and one.maker not in seen:
@@ -185,34 +185,21 @@ def _gather(
     return np.broadcast_to(chosen, shape)
 
 
-def _dynamic_slice(
+def _sliced(
     reading: _Reading,
     operation: Operation,
     filled: list[np.ndarray],
     given: list[np.ndarray | None],
     done: Sequence[Operation],
 ) -> np.ndarray | None:
-    if any(array is not None for array in given[1:]):
+    """A slice that is read, or written: where it begins must be known."""
+    arrays = 1 if operation.name == "dynamic_slice" else 2
+    if any(array is not None for array in given[arrays:]):
         return None
-    where = [reading.constant(value, done) for value in operation.operands[1:]]
+    where = [reading.constant(value, done) for value in operation.operands[arrays:]]
     if any(index is None for index in where):
         return None
-    return np.asarray(apply(reading.jaxpr, operation.eqn, [filled[0], *where])[0])
-
-
-def _dynamic_update(
-    reading: _Reading,
-    operation: Operation,
-    filled: list[np.ndarray],
-    given: list[np.ndarray | None],
-    done: Sequence[Operation],
-) -> np.ndarray | None:
-    if any(array is not None for array in given[2:]):
-        return None
-    where = [reading.constant(value, done) for value in operation.operands[2:]]
-    if any(index is None for index in where):
-        return None
-    return np.asarray(apply(reading.jaxpr, operation.eqn, [*filled[:2], *where])[0])
+    return np.asarray(apply(reading.jaxpr, operation.eqn, [*filled[:arrays], *where])[0])
 
 
 def _scatter(
@@ -263,8 +250,8 @@ def _matrices(
 
 _SPECIAL: dict[str, Rule] = {
     "gather": _gather,
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update,
+    "dynamic_slice": _sliced,
+    "dynamic_update_slice": _sliced,
     "scatter": _scatter,
     "dot_general": _dot,
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _cumulative),

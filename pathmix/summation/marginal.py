@@ -10,7 +10,7 @@ import numpy as np
 
 from pathmix.doors.jax import nameless
 from pathmix.program.graph import Graph
-from pathmix.program.slp import Summation
+from pathmix.program.slp import StraightLineProgram, Summation
 from pathmix.summation.contract import Stack, Step, draw, eliminate
 from pathmix.summation.plan import Group, Plan, Term
 
@@ -100,6 +100,17 @@ def drawing(summation: Summation) -> Graph:
         return tables.drawn(consts, inputs[:-1], inputs[-1])
 
     return made(drawn, summation.before, [jax.ShapeDtypeStruct((width(summation),), jnp.result_type(float))])
+
+
+def share(slp: StraightLineProgram, summation: Summation) -> Graph:
+    """The log-probability of what was summed out, given all else."""
+    whole = slp.graph.outputs([summation.joint, slp.LOG_PRIOR, slp.LOG_LIKELIHOOD])
+
+    def log_share(consts: Any, inputs: Any) -> list[Any]:
+        joint, log_prior, log_likelihood = whole(consts, inputs)
+        return [joint - log_prior - log_likelihood]
+
+    return made(log_share, whole)
 
 
 def width(summation: Summation) -> int:

@@ -15,6 +15,7 @@ from scipy.special import logsumexp
 import pathmix
 from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
+from pathmix.methods.dcc import DCC, RandomWalk
 from pathmix.program.seeds import Seed
 from tests import exact
 from tests.summation import models
@@ -344,3 +345,27 @@ def test_sums_that_the_program_makes_itself_are_taken_apart(library, form):
     means = np.asarray(posterior.sample(0, 1_000)["z"], float).mean(axis=0)
     shares = 1 / (1 + np.exp(np.log(0.7 / 0.3) + 2 - 2 * y))
     assert np.all(np.abs(means - shares) < 5 * np.sqrt(shares * (1 - shares) / 1_000) + 1e-9)
+
+
+def test_chains_over_the_other_sites_have_what_was_summed_out():
+    """Draws of DCC, their deterministic sites, and likelihoods at drawn values."""
+
+    def model(y):
+        scale = numpyro.sample("scale", dist.LogNormal(0, 1))
+        with numpyro.plate("rows", len(y)):
+            z = numpyro.sample("z", dist.Bernoulli(0.3))
+            mean = numpyro.deterministic("mean", jnp.where(z == 1, 2.0, -1.0) * scale)
+            numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+
+    y = np.array([1.9, -0.8, 0.4, 2.5, -1.2])
+    posterior = DCC(model, kernel=RandomWalk(), iterations=20).run(0, y)
+    draws = {name: np.asarray(values) for name, values in posterior.sample(0, 200).items()}
+    means = np.where(draws["z"] == 1, 2.0, -1.0) * draws["scale"][:, None]
+    assert np.allclose(draws["mean"], means)
+    likelihoods = stats.norm.logpdf(y, means, 1).sum(axis=1)
+    assert np.allclose(posterior.log_likelihood(0, 200, y), likelihoods)
+    settings = [np.array(setting) for setting in np.ndindex(2, 2, 2, 2, 2)]
+    shares = np.array([posterior.log_prob({"scale": 0.9, "z": setting}) for setting in settings])
+    either = np.log(0.3) + stats.norm.logpdf(y, 1.8, 1), np.log(0.7) + stats.norm.logpdf(y, -0.9, 1)
+    wanted = stats.lognorm.logpdf(0.9, 1) + np.logaddexp(*either).sum() - posterior.log_evidence
+    assert logsumexp(shares) == pytest.approx(wanted, abs=1e-8)

@@ -15,13 +15,14 @@ from pathmix.frontends.decisions import holds
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.masks import unmasked
 from pathmix.frontends.numpyro.inputs import inputs_behind
-from pathmix.frontends.numpyro.sites import by_element, is_discrete, is_latent, is_observation, mask_of
+from pathmix.frontends.numpyro.sites import is_discrete, is_latent, is_observation, mask_of
 from pathmix.frontends.numpyro.templates import by_template
 from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described, flaw_of
 from pathmix.frontends.parameters import check_known, parameters
 from pathmix.frontends.priors import Named, of_elements, prior
 from pathmix.frontends.shapes import shape_error
 from pathmix.frontends.supports import Ranges, SupportBounds, bounds, integer_bounds, template
+from pathmix.frontends.undecided import by_element
 from pathmix.program.path import Decision, DecisionKind
 from pathmix.program.slp import Facts, Flaw, TermOutput
 from pathmix.program.source import caller
@@ -43,7 +44,7 @@ class Density:
         self.deterministics: dict[str, Any] = {}
         self.drawn: dict[str, Any] = {}  # log-probabilities of discrete sites
         self.terms: dict[str, tuple[Any, bool, bool]] = {}  # of the density: is it a prior, is it plain
-        self.own: dict[str, Any] = {}  # those of the elements of discrete sites, where they have one each
+        self.own: dict[str, Any] = {}  # of discrete sites: distribution, value, terms, scale
         self.summed: tuple[str, ...] = ()  # discrete sites that decide nothing
         self.params: list[str] = []
         self.observed: list[str] = []
@@ -88,7 +89,7 @@ class Density:
         terms, plain, total, *covers = numbers
         if is_pinned:
             self.drawn[msg["name"]] = plain
-            self._note_elements(msg["name"], fn, value, terms, msg["scale"])
+            self.own[msg["name"]] = fn, value, terms, msg["scale"]
         if covers:
             terms, total = self._covered(msg, terms, total, list(zip(covers, binds, strict=True)))
         scaled = terms if msg["scale"] is None else msg["scale"] * terms
@@ -103,15 +104,6 @@ class Density:
             self.log_prior = _added(self.log_prior, total)
         if is_latent(msg):
             self._support(msg)
-
-    def _note_elements(self, name: str, fn: Any, value: Any, terms: Any, scale: Any) -> None:
-        """The terms of a discrete site, should it be summed out. What it cannot be has no share."""
-        single = by_element(fn)
-        if single is None:
-            return
-        own = terms if single is fn else single.log_prob(value)
-        own = own if scale is None else jnp.reshape(scale, jnp.shape(scale) + (1,) * fn.event_dim) * own
-        self.own[name] = jnp.where(single.support(value), own, -jnp.inf)
 
     def _covered(self, msg: Any, terms: Any, total: Any, covers: list[tuple[Any, bool]]) -> tuple[Any, Any]:
         """The density of a site and its elements, zero where its distribution cannot have given its value."""
@@ -171,7 +163,7 @@ class Density:
             self.log_likelihood,
             *(
                 # What comes out of a function beside random values need not be random itself.
-                _condition(tracer, decision) if inputs_behind(tracer) else jnp.array(True)
+                _condition(tracer, decision) if any(inputs_behind(tracer)) else jnp.array(True)
                 for tracer, decision in self.conditions
             ),
             *(inside for _, inside in self.indicators),
@@ -199,13 +191,22 @@ class Density:
         """The terms of the density, for sums over discrete sites; what cannot be has no share."""
         for name, (terms, is_prior, is_plain) in self.terms.items():
             if is_own := name in self.summed:
-                terms = self.own[name]
+                terms = _elements(*self.own[name])
             yield TermOutput(name, len(outputs), is_prior, is_own and is_plain)
             outputs.append(terms)
 
 
 def _added(sum: Any, term: Any) -> Any:
     return jax.lax.add(sum, term) if sum.dtype == term.dtype and sum.shape == term.shape else sum + term
+
+
+def _elements(fn: Any, value: Any, terms: Any, scale: Any) -> Any:
+    """The terms of a site that is summed out, one for each element. What it cannot be has no share."""
+    single = by_element(fn, dist)
+    assert single is not None
+    own = terms if single is fn else single.log_prob(value)
+    own = own if scale is None else jnp.reshape(scale, jnp.shape(scale) + (1,) * fn.event_dim) * own
+    return jnp.where(single.support(value), own, -jnp.inf)
 
 
 def _condition(value: Any, decision: Decision) -> Any:

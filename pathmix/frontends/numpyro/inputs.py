@@ -3,7 +3,7 @@
 Each is an equation without a value, told apart by its name, that becomes an input of the graph afterwards.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -70,9 +70,9 @@ def sources(tracer: Any) -> Sequence[Any]:
     return [given[number] for number in sorted(found[atom_of(tracer)])]
 
 
-def inputs_behind(value: Any) -> set[Name]:
-    """The inputs that a value depends on."""
-    found, asked, seen = set[Name](), [value], set[Any]()
+def inputs_behind(value: Any) -> Iterator[Name]:
+    """The inputs that a value depends on, as they are found."""
+    asked, seen = [value], set[Any]()
     while asked:
         tracer = asked.pop()
         if not isinstance(tracer, Tracer) or computed_by(tracer) is None or atom_of(tracer) in seen:
@@ -81,8 +81,7 @@ def inputs_behind(value: Any) -> set[Name]:
         if (name := input_name(tracer)) is None:
             asked += sources(tracer)
         else:
-            found.add(name)
-    return found
+            yield name
 
 
 def graph_of(closed: ClosedJaxpr, names: Sequence[Name]) -> Graph:

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from numpyro import distributions as dist
 
 from pathmix.doors.jax import Tracer, trace_of
 from pathmix.doors.numpyro import Messenger
@@ -25,7 +26,6 @@ from pathmix.frontends.numpyro.parameters import refuse_inside
 from pathmix.frontends.numpyro.routing import note_tracers, routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import (
-    by_element,
     freeze_plumbing,
     is_discrete,
     is_latent,
@@ -40,6 +40,7 @@ from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.statements import only
 from pathmix.frontends.tree import Node, Tree, Walk
+from pathmix.frontends.undecided import by_element
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun
@@ -234,7 +235,7 @@ class _Recorder(Messenger):
             raise _inside_a_transformation()
         if not is_discrete(msg):
             self.walk.take(node)
-        elif by_element(msg["fn"]) is None or name in self.at_once:
+        elif by_element(msg["fn"], dist) is None or name in self.at_once:
             self._pin(name, node)
         else:
             self.walk.take(node)

@@ -26,7 +26,6 @@ from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.plates import subsampling, whole
 from pathmix.frontends.pyro.run import LeftPath, NotWatched, Run
 from pathmix.frontends.pyro.sites import (
-    by_element,
     check_distribution,
     in_plate,
     is_discrete,
@@ -39,6 +38,7 @@ from pathmix.frontends.pyro.supports import is_inside
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.statements import only
+from pathmix.frontends.undecided import by_element
 from pathmix.program.arguments import take_data
 from pathmix.program.failures import FailedRun
 from pathmix.program.path import Decision, DecisionKind, Path
@@ -223,7 +223,7 @@ class _Recorder(Messenger):
                 self.reach.add(value)
             if is_discrete(msg):
                 value = self._pin(name, value)
-                self.scalars |= set() if by_element(msg["fn"]) is None else {name}
+                self.scalars |= set() if by_element(msg["fn"], dist) is None else {name}
                 self._storages[storage_id(value)] = name
                 self._kept.append(value)
             if given is None and self.wishes.simulate is not None:

@@ -20,7 +20,6 @@ from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.sites import (
-    by_element,
     filled,
     is_deterministic,
     is_discrete,
@@ -31,6 +30,7 @@ from pathmix.frontends.pyro.sites import (
 )
 from pathmix.frontends.pyro.supports import Support, read_support
 from pathmix.frontends.shapes import shape_error
+from pathmix.frontends.undecided import by_element
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.path import DecisionKind
@@ -269,7 +269,7 @@ def _log_prob(msg: Any, fn: Any) -> torch.Tensor:
 
 def _by_element(msg: Any, fn: Any) -> torch.Tensor:
     """The terms of a discrete site, one for each element. What it cannot be has no share."""
-    single = by_element(fn)
+    single = by_element(fn, dist)
     assert single is not None
     plain = single.log_prob(msg["value"])
     scale = torch.as_tensor(msg["scale"])

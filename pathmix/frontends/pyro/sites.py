@@ -37,13 +37,6 @@ def is_discrete(msg: Any) -> bool:
     return bool(msg["fn"].support.is_discrete)
 
 
-def by_element(fn: Any) -> Any | None:
-    """The distribution of single elements, where an event is nothing but a number of them."""
-    while isinstance(fn, dist.Independent):
-        fn = fn.base_dist
-    return None if fn.event_dim else fn
-
-
 def in_plate(msg: Any) -> bool:
     """Whether a site belongs to the elements of a plate."""
     return bool(msg["cond_indep_stack"])

@@ -1,7 +1,6 @@
 """Runs of a Pyro program that differ only in discrete values which decide nothing: one path, summed over."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from pathmix.frontends.pyro.replay import deciding_sites, replay
 from pathmix.frontends.pyro.run import Run
@@ -37,10 +36,10 @@ def _merged(program: Program, path: Path, runs: Runs, gather: Gather) -> Path:
     undecided = tuple(n for n, _ in path.pinned if n in leader.scalars and n not in leader.looked_at)
     if not undecided:
         return path
-    course = replace(path, pinned=tuple((n, v) for n, v in path.pinned if n not in undecided))
+    course = path.without(undecided)
     if course not in program.deciding:
         try:
-            program.deciding[course] = deciding_sites(program, gather(path.without(undecided), runs))
+            program.deciding[course] = deciding_sites(program, gather(course, runs))
         except Exception:  # said where the path's program is made
             program.deciding[course] = frozenset(undecided)
     return path.without(tuple(name for name in undecided if name not in program.deciding[course]))

@@ -23,6 +23,7 @@ from pathmix.methods.dcc.compiled import (
 from pathmix.methods.dcc.kernels.base import Kernel, State, make_prior_scales
 from pathmix.methods.dcc.pimais import Evidence, make_log_weights
 from pathmix.methods.dcc.spread import Spread
+from pathmix.methods.dcc.summed import completed, log_share
 from pathmix.methods.dcc.thinned import Thinned
 from pathmix.posterior.components import WeightedDraws
 from pathmix.program.seeds import Seed
@@ -32,6 +33,7 @@ from pathmix.training.compiled import make_unconstrain
 
 _START_ROWS = 64  # prior draws among which chains look for a place to start
 _ROWS = 256  # of a compiled call, where their number varies
+_DRAWS = 1_000  # at least, of what was summed out
 _KEPT_STATES = 4_000
 
 
@@ -154,7 +156,10 @@ class PathChains:
                 (self.target.arguments, self.target.site_graph.consts),
             )
             call = partial(self.executables.call, key, make)
+            if self.target.slp.summation is not None:  # of one state, what was summed out has many values
+                states = np.resize(states, (max(len(states), _DRAWS), self.target.dim))
             values = self.target.named(in_batches(lambda rows: call(rows, given), [states], _ROWS))
+            values = completed(self.target.slp, values, len(states), self.seed.child(1 << 20))
         weights = np.full(len(states), 1 / max(1, len(states)))
         slp = self.target.slp
         return WeightedDraws(slp.outline, values, weights, self.log_prob, self.target.inert, slp)
@@ -163,7 +168,8 @@ class PathChains:
         """log gamma_k - log Z_k of one draw, in the coordinates of the program."""
         row = tuple(jnp.asarray(values[site.name], site.dtype) for site in self.target.sites)
         make = partial(make_log_joint, self.target)
-        return float(self._call("log_joint", make, row, self.target.arguments)) - self.log_evidence
+        joint = float(self._call("log_joint", make, row, self.target.arguments))
+        return joint + log_share(self.target.slp, values) - self.log_evidence
 
     def _in_batches(self, what: str, make: Callable[[], Any], columns: Sequence[np.ndarray]) -> Any:
         return in_batches(lambda rows: self._call(what, make, rows, self.target.arguments), columns, _ROWS)
