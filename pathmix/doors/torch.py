@@ -8,23 +8,28 @@ from typing import Any
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor, maybe_current_level
 from torch.autograd.function import Function, FunctionCtx
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 __all__ = [
+    "Apply",
+    "Context",
     "TorchDispatchMode",
     "asks_for_validity",
     "core_decompositions",
+    "forward_pass",
     "functional",
     "functionalized",
+    "functions_applied_by",
     "functorch_level",
     "is_functional",
     "is_traced",
+    "outside_of_trace",
+    "plain_of",
     "release",
     "reserve",
     "schema_of",
     "storage_id",
-    "through_forward_passes",
     "tree_leaves",
     "without_torch_function",
 ]
@@ -116,33 +121,69 @@ def core_decompositions(also: Sequence[Any]) -> dict[Any, Any]:
 
 
 _apply: Any = Function.__dict__["apply"]
-Rules = dict[Any, Callable[..., Any]]
-_rules: ContextVar[Rules | None] = ContextVar("pathmix_rules", default=None)
+Apply = Callable[..., Any]
+Handler = Callable[[Any, Apply, tuple[Any, ...], dict[str, Any]], Any]
+_handler: ContextVar[Handler | None] = ContextVar("pathmix_handler", default=None)
 
 
 @contextmanager
-def through_forward_passes(rules: Rules) -> Iterator[None]:
-    """Inside, applying a function with a derivative of its own runs its forward pass.
+def functions_applied_by(handler: Handler) -> Iterator[None]:
+    """Inside, the handler applies functions with a derivative of their own (`torch.autograd.Function`).
 
-    A trace cannot follow `torch.autograd.Function`. `rules` say what to run instead for some. Other threads
-    keep PyTorch's method.
+    It is given the function, PyTorch's way to apply it, and the arguments. Other threads keep PyTorch's way.
     """
     functions: Any = Function
-    before, token = functions.__dict__["apply"], _rules.set(rules)
-    functions.apply = classmethod(_forward)
+    before, token = functions.__dict__["apply"], _handler.set(handler)
+    functions.apply = classmethod(_handled)
     try:
         yield
     finally:
         functions.apply = before
-        _rules.reset(token)
+        _handler.reset(token)
 
 
-def _forward(function: Any, *arguments: Any, **options: Any) -> Any:
-    rules = _rules.get()
-    if rules is None:
-        return _apply.__get__(None, function)(*arguments, **options)
-    if function in rules:
-        return rules[function](*arguments)
-    if function.setup_context is not Function.setup_context:
-        return function.forward(*arguments, **options)
-    return function.forward(FunctionCtx(), *arguments, **options)
+def _handled(function: Any, *arguments: Any, **options: Any) -> Any:
+    plain, handler = _apply.__get__(None, function), _handler.get()
+    if handler is None:
+        return plain(*arguments, **options)
+    return handler(function, plain, arguments, options)
+
+
+class Context(FunctionCtx):
+    """What the passes of such a function tell each other, without PyTorch between them."""
+
+    to_save: tuple[Any, ...] = ()
+
+    def __init__(self, needs_input_grad: tuple[bool, ...] = ()) -> None:
+        self.needs_input_grad = needs_input_grad
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        return self.to_save
+
+
+def forward_pass(function: Any, context: Context, *arguments: Any, **options: Any) -> Any:
+    """The forward pass of a function with a derivative of its own, and no more."""
+    if function.setup_context is Function.setup_context:
+        return function.forward(context, *arguments, **options)
+    results = function.forward(*arguments, **options)
+    function.setup_context(context, arguments, results)
+    return results
+
+
+@contextmanager
+def outside_of_trace() -> Iterator[None]:
+    """Inside a trace by `functionalized`: ordinary PyTorch, that no mode and no handler sees."""
+    _torch._disable_functionalization()
+    token = _handler.set(None)
+    try:
+        with without_torch_function(), _disable_current_modes():
+            yield
+    finally:
+        _handler.reset(token)
+        _torch._enable_functionalization(reapply_views=True)
+
+
+def plain_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor inside a functional one."""
+    return _plain(tensor)

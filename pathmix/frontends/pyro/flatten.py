@@ -104,12 +104,13 @@ def flatten(
     The inputs at the places `pinned` have these values for good.
     """
 
+    tape = Tape(decompositions())
+
     def watched(*values: torch.Tensor) -> list[torch.Tensor]:
-        with _Captured(), traced_functions():
+        with _Captured(), traced_functions(tape.write_down):
             # An output is what it is now, whatever the inputs become.
             return [torch.clone(torch.as_tensor(output)) for output in function(*values)]
 
-    tape = Tape(decompositions())
     nodes = tuple(tape.input(tensor, is_pinned=i in pinned) for i, tensor in enumerate(inputs))
     with torch.enable_grad(), tape:
         outputs = functionalized(watched, *inputs)

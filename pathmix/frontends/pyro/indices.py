@@ -1,7 +1,8 @@
 """Computed indices: `x[k]` where k is a tensor without axes.
 
 PyTorch looks at such an index itself and takes its number. Where the number is continuous in origin
-(`x[(3 * u).long()]`), the tensor must stay one: reading becomes `index_select`, writing `index_copy`.
+(`x[(3 * u).long()]`), the tensor must stay one: reading becomes `index_select`, writing `index_copy`. So must
+a truth value that says whether anything is written (`x[x != x] = 0` of a single number).
 """
 
 from typing import Any
@@ -27,8 +28,16 @@ def read(tensor: Tensor, index: Any) -> Tensor:
     return result
 
 
+def is_switch(index: Any) -> bool:
+    """Whether an index is a single truth value."""
+    return isinstance(index, Tensor) and index.dtype is torch.bool and index.ndim == 0
+
+
 def write(tensor: Tensor, index: Any, value: Any) -> None:
-    """`tensor[index] = value` with computed parts."""
+    """`tensor[index] = value` with computed parts, or a switch."""
+    if is_switch(index):
+        tensor[...] = torch.where(index, torch.as_tensor(value, dtype=tensor.dtype), tensor)
+        return
     parts, places = _without_computed(tensor, index)
     view = tensor[parts]
     chosen = torch.ones((), dtype=torch.bool)

@@ -55,7 +55,7 @@ class Lookups(TorchFunctionMode):
             if not self.is_paused or answer is _deepcopy:
                 return answer(self.observer, *args, **(kwargs or {}))
             self.observer.overlook(args[0] if args else None)
-        if self.computed_indices and func in _INDEXED and indices.has_computed(args[1]):
+        if self.computed_indices and func in _INDEXED and _is_computed(func, args[1]):
             return _INDEXED[func](*args)
         if func in _SEARCHES and isinstance(args[position := _SEARCHES[func]], Tensor):
             return _searched(func, args, kwargs or {}, position)
@@ -95,6 +95,10 @@ def _searched(func: Any, args: Any, kwargs: Any, position: int) -> Tensor:
     searched = args[position]
     row = [searched.reshape(-1) if i == position and searched.ndim == 0 else a for i, a in enumerate(args)]
     return func(*row, **kwargs).reshape(searched.shape) if searched.ndim == 0 else func(*args, **kwargs)
+
+
+def _is_computed(func: Any, index: Any) -> bool:
+    return indices.has_computed(index) or (func is Tensor.__setitem__ and indices.is_switch(index))
 
 
 _INDEXED: dict[Any, Callable[..., Any]] = {

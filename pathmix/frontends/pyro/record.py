@@ -13,7 +13,7 @@ import torch
 from pyro import distributions as dist
 
 from pathmix.doors.pyro import Messenger, site_is_subsample
-from pathmix.doors.torch import functorch_level, storage_id
+from pathmix.doors.torch import Apply, functions_applied_by, functorch_level, storage_id, tree_leaves
 from pathmix.errors import InvalidParameterError, PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn, not_drawn_as_whole
@@ -67,6 +67,7 @@ def record(
         recorder.influence or nullcontext(),
         recorder.reach or nullcontext(),
         recorder.parameters.in_place(),
+        functions_applied_by(recorder.apply),
         recorder,
     ):
         try:
@@ -159,6 +160,17 @@ class _Recorder(Messenger):
             raise NotWatched
         self.continuous.append(self.reach.reaches(tensor))
         return self.continuous[-1]
+
+    def apply(self, _: Any, apply: Apply, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """A function with a derivative of its own may look at numbers, and leave PyTorch."""
+        with self.lookups.paused():
+            results = apply(*arguments, **options)
+        given = [leaf for leaf in arguments if isinstance(leaf, torch.Tensor)]
+        for influence in (self.influence, self.reach):
+            if influence is not None and any(map(influence.reaches, given)):
+                for leaf in tree_leaves(results):
+                    influence.add(leaf)
+        return results
 
     # The handler of sites.
 

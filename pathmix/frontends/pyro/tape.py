@@ -28,6 +28,15 @@ _EMPTY = {
     torch.ops.aten.new_empty,
     torch.ops.aten.new_empty_strided,
 }
+# What they give depends on the shapes of tensors alone.
+_SHAPE_ONLY = {
+    torch.ops.aten.zeros_like,
+    torch.ops.aten.ones_like,
+    torch.ops.aten.full_like,
+    torch.ops.aten.new_zeros,
+    torch.ops.aten.new_ones,
+    torch.ops.aten.new_full,
+}
 _MARK = "_pathmix_node"  # of a tensor that is on a tape
 
 
@@ -49,6 +58,7 @@ class Node:
     result: Any = None  # a shape, or a tuple of them
     value: Any = None  # where it depends on pinned inputs only
     tape: Any = None  # of everything but constants
+    is_drawn: bool = False  # it depends on random numbers that no site draws
 
     @property
     def sources(self) -> list["Node"]:
@@ -109,7 +119,9 @@ class Tape(TorchDispatchMode):
                 return func(*args, **options)
             if not self._may_write and _writes(func):
                 raise _Written
-            if not marked and not _is_random(func):
+            # A network that is made in the program draws its weights; priors take their shapes from them.
+            by_shape = func.overloadpacket in _SHAPE_ONLY and any(node.is_drawn for node in marked)
+            if by_shape or (not marked and not _is_random(func)):
                 result = func(*args, **options)
                 return result.zero_() if func.overloadpacket in _EMPTY else result
             is_known = not _is_random(func) and all(node.value is not None for node in marked)
@@ -118,6 +130,15 @@ class Tape(TorchDispatchMode):
             if found is not NotImplemented:
                 return found
             return self._written_down(func, args, options, is_known=is_known)
+
+    def write_down(self, operation: Callable[..., Any], tensors: list[Tensor]) -> Any:
+        """The result of an operation that PyTorch does not know of."""
+        with without_torch_function():
+            marked = [node for tensor in tensors if (node := self._marked(tensor)) is not None]
+            if not marked:
+                return operation(*tensors)
+            is_known = all(node.value is not None for node in marked)
+            return self._written_down(operation, tensors, {}, is_known=is_known)
 
     def _marked(self, tensor: Tensor) -> Node | None:
         node = getattr(tensor, _MARK, None)
@@ -130,6 +151,7 @@ class Tape(TorchDispatchMode):
             return None
         self.operations.append(node)
         node.value = result if is_known else None
+        node.is_drawn = node.is_random or any(source.is_drawn for source in node.sources)
         if isinstance(result, Tensor):
             node.result = _shape(result)
             setattr(result, _MARK, node)
@@ -138,7 +160,9 @@ class Tape(TorchDispatchMode):
         node.result = tuple(_shape(part) for part in parts)
         for position, part in enumerate(parts):
             known = part if is_known else None
-            item = Node(operator.getitem, (node, position), {}, node.result[position], known, self)
+            item = Node(
+                operator.getitem, (node, position), {}, node.result[position], known, self, node.is_drawn
+            )
             self.operations.append(item)
             setattr(part, _MARK, item)
         return result

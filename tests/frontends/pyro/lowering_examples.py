@@ -321,6 +321,8 @@ ELEMENTWISE = {
         call(real(3), whole(0, 5, 3)),
         call(whole(0, 5, 3), real(3)),
     ],
+    aten.copysign.Tensor: [call(real(3), vector(1.0, -2.0, 3.0))],
+    aten.copysign.Scalar: [call(real(3), -1.0)],
     aten.complex.default: [call(real(3), real(3)), call(real(), real(2, 1))],
     aten.view_as_real.default: [call(torch.complex(real(3), real(3)))],
     aten.view_as_complex.default: [call(real(3, 2))],
@@ -439,6 +441,14 @@ LINEAR_ALGEBRA = {
     ],
     aten._linalg_slogdet.default: [call(well(3, 3)), call(real(2, 3, 3))],
     aten._linalg_det.default: [call(well(3, 3)), call(real(2, 3, 3))],
+    aten._linalg_svd.default: [
+        call(well(3, 3)),
+        call(well(2, 3, 3)[..., :2]),
+    ],
+    aten.linalg_qr.default: [call(well(3, 3)), call(well(2, 3, 3)[..., :2])],
+    aten.linalg_pinv.atol_rtol_tensor: [call(well(3, 3)), call(well(3, 3)[:, :2])],
+    aten.linalg_lstsq.default: [call(well(3, 3)[:, :2], real(3, 1)), call(well(3, 3), real(3, 2))],
+    aten.linalg_matrix_exp.default: [call(real(3, 3)), call(real(2, 2, 2))],
     aten._linalg_eigh.default: [call(spd(3, 3)), call(spd(2, 3, 3), "U")],
     aten.linalg_cross.default: [call(real(4, 3), real(4, 3)), call(real(3, 4), real(3, 1), dim=0)],
     aten.trace.default: [call(real(3, 4)), call(whole(0, 5, 3, 3))],
@@ -502,6 +512,11 @@ REDUCTIONS = {
     ],
     aten.all.dims: [call(truth(3, 4, 2), [0, -1]), call(truth(3, 4), None, True)],
     aten.cumsum.default: [call(real(3, 4), 0), call(real(3, 4), -1), call(real(), 0), call(truth(4), 0)],
+    aten.cummax.default: [call(real(3, 4), 1), call(vector(1.0, 3.0, 3.0, 2.0), 0), call(real(), 0)],
+    aten.cummin.default: [call(real(3, 4), 0), call(vector(3.0, 1.0, 1.0, 2.0), -1)],
+    aten.median.default: [call(real(3, 3)), call(real(4))],
+    aten.median.dim: [call(real(3, 4), 1), call(real(3, 4), 0, True), call(real(), 0)],
+    aten.kthvalue.default: [call(real(5), 2), call(real(3, 4), 3, 0, True), call(real(), 1)],
     aten.cumprod.default: [
         call(real(3, 4), 0),
         call(real(3, 4), -1),
@@ -651,6 +666,29 @@ SPECIAL = {
     aten.special_log_ndtr.default: unary(real, 8.0, -6.0, -15.0, -21.0, -40.0),
     aten.special_xlog1py.default: binary(real, positive, (0.0, -1.0), (0.0, 0.0)),
     aten.special_entr.default: unary(unit, 0.0, -1.0),
+    aten.convolution.default: [
+        call(real(2, 2, 5), real(3, 2, 3), real(3), [1], [1], [1], False, [0], 1),
+        call(real(1, 4, 5, 6), real(6, 2, 2, 3), None, [2, 1], [0, 2], [1, 2], False, [0, 0], 2),
+        call(
+            real(1, 2, 3, 3, 3), real(1, 2, 2, 2, 2), None, [1, 1, 1], [0, 0, 0], [1, 1, 1], False, [0] * 3, 1
+        ),
+        call(real(1, 4, 3, 4), real(4, 3, 3, 2), real(6), [2, 3], [1, 0], [1, 2], True, [1, 0], 2),
+    ],
+    aten.avg_pool2d.default: [
+        call(real(1, 2, 6, 6), [2, 2]),
+        call(real(1, 2, 6, 6), [3, 2], [2], [1], False, False),
+        call(real(2, 6, 6), [2], [2], [0], False, True, 7),
+    ],
+    aten.avg_pool3d.default: [call(real(1, 1, 4, 4, 4), [2, 2, 2])],
+    aten._fft_r2c.default: [call(real(3, 4), [1], 0, True), call(real(3, 5), [0, 1], 1, False)],
+    aten._fft_c2r.default: [
+        call(torch.complex(real(3, 3), real(3, 3)), [1], 2, 4),
+        call(torch.complex(real(3, 3), real(3, 3)), [0, 1], 0, 5),
+    ],
+    aten._fft_c2c.default: [
+        call(torch.complex(real(3, 4), real(3, 4)), [0, 1], 1, True),
+        call(torch.complex(real(4), real(4)), [0], 2, False),
+    ],
     aten.special_zeta.default: [call(vector(1.5, 2.0, 7.0), vector(0.5, 1.0, 3.0))],
     aten.xlogy.Tensor: [
         *binary(real, positive, (0.0, 0.0), (0.0, 2.0), (2.0, 0.0)),

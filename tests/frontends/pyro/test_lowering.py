@@ -8,6 +8,7 @@ import numpy as np
 import pyro.ops.special
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.utils import _pytree as pytree
 
 from pathmix.frontends.pyro.flatten import flatten
@@ -31,6 +32,10 @@ DETERMINED = {
     aten._linalg_slogdet.default: lambda results: results[:2],
     aten._linalg_det.default: lambda results: results[0],
     aten._linalg_eigh.default: lambda results: (results[0], results[1].square()),
+    aten._linalg_svd.default: lambda results: results[1],
+    aten.linalg_lstsq.default: lambda results: results[0],
+    aten._fft_r2c.default: torch.view_as_real,
+    aten._fft_c2c.default: torch.view_as_real,
     aten.log_sigmoid_forward.default: lambda results: results[0],
     aten.native_layer_norm.default: lambda results: results[0],
 }
@@ -124,6 +129,10 @@ def test_transformations_of_a_graph():
             np.testing.assert_allclose(slope[i], wanted, rtol=1e-10)
 
 
+torch.manual_seed(0)
+GRU = torch.nn.GRU(4, 2, dtype=torch.float64)
+LSTM = torch.nn.LSTM(4, 2, dtype=torch.float64)
+
 # Operations of many steps; some of them write into their own intermediate results.
 COMPOSITE = {
     "one_hot": lambda x: torch.nn.functional.one_hot((x > 0).long(), 2),
@@ -138,6 +147,24 @@ COMPOSITE = {
     "safe_log": lambda x: pyro.ops.special.safe_log(x.relu()),
     "known mask": lambda x: x[torch.tensor([True, False, True])],
     "eye": lambda x: (x[0, 0] * torch.eye(300)).logsumexp(0),
+    "grid_sample": lambda x: F.grid_sample(
+        torch.eye(5)[None, None], x[None, :, :2, None].mT, align_corners=False
+    ),
+    "affine_grid": lambda x: F.affine_grid(x[None, :2, :3], [1, 1, 3, 4], align_corners=False),
+    "bilinear": lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
+    "bicubic": lambda x: F.interpolate(x[None, None], size=(5, 5), mode="bicubic", align_corners=True),
+    "max_pool": lambda x: F.max_pool2d(x[None, None], 2, stride=1, padding=1),
+    "adaptive": lambda x: F.adaptive_avg_pool2d(x[None, None], (2, 3)),
+    "batch_norm": lambda x: (
+        F.batch_norm(x, torch.zeros(4), torch.ones(4)) + F.batch_norm(x, None, None, training=True)
+    ),
+    "group_norm": lambda x: F.group_norm(x, 2),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=True),
+    "gru": lambda x: GRU(x)[0],
+    "lstm": lambda x: LSTM(x)[0],
+    "spectrum": lambda x: torch.fft.rfft(x).abs() + torch.fft.fft2(x).real[:, :3],
+    "singular values": lambda x: torch.linalg.svdvals(x),
+    "zeros_like": lambda x: x * torch.ones_like(x) + x.new_full((4,), 2.0) + torch.zeros_like(x),
     "tolist": lambda x: x * torch.tensor([2.0, 3.0]).tolist()[1],
 }
 

@@ -36,28 +36,38 @@ def _said_before(monkeypatch):
     monkeypatch.setattr(callback, "_named", set(FUNCTIONS))
 
 
-def exponential(x):
-    return [torch.linalg.matrix_exp(x / x.shape[-1]).sin().sum()]
+def largest(x):
+    return torch.zeros(1, x.shape[-1]).scatter_reduce(0, torch.zeros(x.shape, dtype=int), x, "amax")
 
 
-def running_maximum(x):
-    return [*torch.cummax(x, dim=0)]
+def peaks_above(x):
+    return [largest(x).sin().sum()]
+
+
+def most_frequent(x):
+    return [*torch.mode(x, dim=0)]
 
 
 def peaks(x):
-    return [torch.cummax(x, dim=0).values.sin().sum()]
+    return [torch.mode(x, dim=0).values.sin().sum()]
 
 
 def decomposition(x):
-    q, r = torch.linalg.qr(x)
-    return [q.square(), r.square(), (q @ r).sum()]
+    lower, *_ = torch.linalg.lu_factor_ex(x)
+    return [lower.square(), lower.sum()]
 
 
-# None of these has a lowering. One result, a float and a whole number, two floats.
+def complex_numbers(x):
+    values = torch.linalg.eigvals(x)
+    return [(values * values).real.sum() + values.abs().sum(), values.abs().prod()]
+
+
+# None of these has a lowering. One result, a float and a whole number, two floats, complex ones.
 FUNCTIONS = {
-    aten.linalg_matrix_exp.default: exponential,
-    aten.cummax.default: running_maximum,
-    aten.linalg_qr.default: decomposition,
+    aten.scatter_reduce.two: peaks_above,
+    aten.mode.default: most_frequent,
+    aten.linalg_lu_factor_ex.default: decomposition,
+    aten.linalg_eig.default: complex_numbers,
 }
 
 
@@ -136,9 +146,9 @@ def test_one_warning_for_each_operation(monkeypatch):
     """However often it occurs: twice in a graph, in several graphs, traced several times, in threads."""
     monkeypatch.setattr(callback, "_named", set())
     x = matrix(2)
-    once = as_jax_function(exponential, x)
-    twice = as_jax_function(lambda x: [torch.linalg.matrix_exp(torch.linalg.matrix_exp(x)).sum()], x)
-    other = as_jax_function(running_maximum, x)
+    once = as_jax_function(peaks_above, x)
+    twice = as_jax_function(lambda x: [(largest(x) + largest(x + 1)).sum()], x)
+    other = as_jax_function(most_frequent, x)
     array = jnp.asarray(x.numpy())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -146,8 +156,8 @@ def test_one_warning_for_each_operation(monkeypatch):
             jax.jit(jax.grad(lambda x, f=function: f(x).sum()))(array)
     assert [warning.category for warning in caught] == [PathmixWarning, PathmixWarning]
     assert [str(warning.message).split()[3] for warning in caught] == [
-        "aten.linalg_matrix_exp.default",
-        "aten.cummax.default",
+        "aten.scatter_reduce.two",
+        "aten.mode.default",
     ]
 
 

@@ -10,8 +10,10 @@ from pathmix.doors.torch import core_decompositions, schema_of
 from pathmix.frontends.pyro.lowering import (
     creation,
     elementwise,
+    fourier,
     indexing,
     linear_algebra,
+    networks,
     reductions,
     shapes,
     special,
@@ -24,8 +26,10 @@ Lowering = Callable[..., Any]
 TABLE: dict[Any, Lowering] = {
     **creation.TABLE,
     **elementwise.TABLE,
+    **fourier.TABLE,
     **indexing.TABLE,
     **linear_algebra.TABLE,
+    **networks.TABLE,
     **reductions.TABLE,
     **shapes.TABLE,
     **special.TABLE,
@@ -33,7 +37,21 @@ TABLE: dict[Any, Lowering] = {
 
 
 # Operations that PyTorch counts among the simple ones, though it has a way to write them.
-_ALSO = [aten.dist, aten.hardtanh]
+_ALSO = [
+    aten._adaptive_avg_pool2d,
+    aten._native_batch_norm_legit,
+    aten._native_batch_norm_legit_no_training,
+    aten.dist,
+    aten.grid_sampler_2d,
+    aten.hardtanh,
+    aten.max_pool2d_with_indices,
+    aten.max_pool3d_with_indices,
+    aten.native_batch_norm,
+    aten.native_group_norm,
+    aten.upsample_bicubic2d,
+    aten.upsample_bilinear2d,
+    aten.upsample_trilinear3d,
+]
 
 
 @cache  # collecting them takes a while

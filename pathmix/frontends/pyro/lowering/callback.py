@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from pathmix.errors import PathmixWarning
+from pathmix.frontends.pyro.lowering.derivatives import has_slope, with_derivative
 from pathmix.frontends.pyro.lowering.dtypes import as_jax_dtype, as_numpy
 from pathmix.frontends.pyro.lowering.host import call_host
 from pathmix.frontends.pyro.tape import Node, Shape, replaced
@@ -41,36 +42,30 @@ def call_torch(node: Node, values: Mapping[Node, Any]) -> Any:
     def differentiate(*arrays: np.ndarray) -> list[np.ndarray]:
         tensors = [_as_torch(array) for array in arrays]
         inputs, weights = tensors[: len(sources)], tensors[len(sources) :]
-        smooth = [tensor.requires_grad_() for tensor in inputs if tensor.is_floating_point()]
+        smooth = [tensor.requires_grad_() for tensor in inputs if _is_smooth(tensor)]
         with torch.enable_grad():
-            results = [result for result in evaluate(inputs) if result.is_floating_point()]
-        pairs = [(r, w.to(r.dtype)) for r, w in zip(results, weights, strict=True) if r.requires_grad]
+            results = [result for result in evaluate(inputs) if _is_smooth(result)]
+        # Of a gradient by complex numbers, the two libraries mean conjugates.
+        pairs = [(r, w.to(r.dtype).conj()) for r, w in zip(results, weights, strict=True) if r.requires_grad]
         found: Sequence[Any] = [None] * len(smooth)
         if pairs:
             found = torch.autograd.grad(
                 [r for r, _ in pairs], smooth, [w for _, w in pairs], allow_unused=True
             )
         return [
-            as_numpy(torch.zeros_like(tensor) if gradient is None else gradient)
+            as_numpy(torch.zeros_like(tensor) if gradient is None else gradient.conj().resolve_conj())
             for tensor, gradient in zip(smooth, found, strict=True)
         ]
 
-    @jax.custom_vjp
-    def operation(*arrays: Any) -> Any:
-        return jax.tree.unflatten(structure, call_host(compute, shapes, *arrays))
+    def forward(*arrays: Any) -> list[Any]:
+        return call_host(compute, shapes, *arrays)
 
-    def forward(*arrays: Any) -> Any:
-        return operation(*arrays), arrays
+    def backward(*values: Any) -> list[Any]:
+        arrays = values[: len(sources)]
+        wanted = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays if has_slope(array)]
+        return call_host(differentiate, wanted, *values)
 
-    def backward(arrays: Any, cotangents: Any) -> Any:
-        wanted = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays if _smooth(array)]
-        # Whole numbers have cotangents that mean nothing.
-        weights = [cotangent for cotangent in jax.tree.leaves(cotangents) if _smooth(cotangent)]
-        found = iter(call_host(differentiate, wanted, *arrays, *weights))
-        return tuple(next(found) if _smooth(a) else np.zeros(a.shape, jax.dtypes.float0) for a in arrays)
-
-    operation.defvjp(forward, backward)
-    return operation(*arrays)
+    return jax.tree.unflatten(structure, with_derivative(forward, backward, arrays))
 
 
 def _warn_once(operation: Any) -> None:
@@ -86,8 +81,8 @@ def _warn_once(operation: Any) -> None:
         _named.add(operation)
 
 
-def _smooth(array: Any) -> bool:
-    return bool(jnp.issubdtype(array.dtype, jnp.floating))
+def _is_smooth(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _as_torch(array: Any) -> torch.Tensor:

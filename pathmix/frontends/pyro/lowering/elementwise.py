@@ -240,6 +240,8 @@ TABLE = {
     aten.alias.default: _identity,
     aten.detach.default: jax.lax.stop_gradient,
     aten.copy.default: lambda x, source, *_: jnp.broadcast_to(source, x.shape).astype(x.dtype),
+    aten.copysign.Tensor: jnp.copysign,
+    aten.copysign.Scalar: jnp.copysign,
     aten.complex.default: lambda x, y: jax.lax.complex(*jnp.broadcast_arrays(x, y)),
     aten.view_as_real.default: lambda x: jnp.stack([jnp.real(x), jnp.imag(x)], axis=-1),
     aten.view_as_complex.default: lambda x: jax.lax.complex(x[..., 0], x[..., 1]),

@@ -38,7 +38,8 @@ def _in_words(shape: ArrayType) -> Any:
 
 def _split(value: np.ndarray, shape: ArrayType) -> np.ndarray:
     value = np.ascontiguousarray(value, dtype=shape.dtype)
-    return value.reshape(*shape.shape, 1).view(np.uint32) if _is_wide(shape) else value
+    # A single number has become an array of one.
+    return value.reshape(*shape.shape, 1).view(np.uint32) if _is_wide(shape) else value.reshape(shape.shape)
 
 
 def _joined(words: Any, shape: ArrayType) -> Any:

@@ -8,11 +8,13 @@ import jax
 import torch
 
 from pathmix.errors import ProgramError
+from pathmix.frontends.pyro.autograd import OwnDerivative
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering import TABLE
 from pathmix.frontends.pyro.lowering.callback import call_torch
 from pathmix.frontends.pyro.lowering.dtypes import Stored, as_jax_dtype, as_numpy, stored
 from pathmix.frontends.pyro.lowering.indexing import MASKED
+from pathmix.frontends.pyro.lowering.own import call_own
 from pathmix.frontends.pyro.tape import Node, Shape
 
 # Options that say where a tensor lives, not what it is.
@@ -45,6 +47,8 @@ def interpreter(graph: FlatGraph) -> Callable[..., dict[Node, Any]]:
 
 
 def _apply(node: Node, values: dict[Node, Any]) -> Any:
+    if isinstance(node.target, OwnDerivative):
+        return call_own(node, values, interpret)
     lowering = operator.getitem if node.target is operator.getitem else TABLE.get(node.target)
     if lowering is None:
         if torch.Tag.dynamic_output_shape in getattr(node.target, "tags", ()):
@@ -53,7 +57,9 @@ def _apply(node: Node, values: dict[Node, Any]) -> Any:
     arguments = _read(node.args, values)
     options = {key: _read(option, values) for key, option in node.kwargs.items() if key not in _PLACEMENT}
     try:
-        return _as_typed(node, lowering(*arguments, **options))
+        found = lowering(*arguments, **options)
+        # A lowering may decline what is rare.
+        return call_torch(node, values) if found is NotImplemented else _as_typed(node, found)
     except jax.errors.NonConcreteBooleanIndexError as error:
         raise _shape_error(node) from error
 

@@ -76,6 +76,42 @@ def _eigh(a: Any, uplo: str = "L", compute_v: bool = True) -> Any:
     return jnp.linalg.eigh(symmetric)
 
 
+def _svd(a: Any, full_matrices: bool = False, compute_uv: bool = True, *, driver: Any = None) -> Any:
+    del driver
+    if not compute_uv:
+        none = jnp.zeros(0, a.dtype)
+        return none, jnp.linalg.svd(a, compute_uv=False), none
+    if full_matrices and a.shape[-2] != a.shape[-1]:  # JAX does not differentiate it
+        return NotImplemented
+    return jnp.linalg.svd(a, full_matrices=False)
+
+
+def _qr(a: Any, mode: str = "reduced") -> Any:
+    if mode == "complete" or a.shape[-2] < a.shape[-1]:  # JAX does not differentiate it
+        return NotImplemented
+    q, r = jnp.linalg.qr(a)
+    return q if mode == "reduced" else jnp.zeros(0, a.dtype), r
+
+
+def _pseudo_inverse(a: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
+    if atol is not None or rtol is not None:
+        return NotImplemented
+    return jnp.linalg.pinv(a, hermitian=hermitian)
+
+
+def _least_squares(a: Any, b: Any, rcond: Any = None, *, driver: Any = None) -> Any:
+    """The solution; PyTorch's drivers suppose that there is one only."""
+    del rcond, driver
+    right = b[..., None] if b.ndim == a.ndim - 1 else b
+    solution = jnp.matmul(jnp.linalg.pinv(a), right)
+    rows, columns = a.shape[-2:]
+    residuals = jnp.zeros(0, a.dtype)
+    if rows > columns:
+        residuals = jnp.sum(jnp.square(jnp.matmul(a, solution) - right), axis=-2)
+    rank = jnp.full(a.shape[:-2], min(rows, columns), int)
+    return solution if right is b else solution[..., 0], residuals, rank, jnp.zeros(0, a.dtype)
+
+
 def _mt(x: Any) -> Any:
     return jnp.swapaxes(x, -1, -2)
 
@@ -101,6 +137,11 @@ TABLE = {
     aten._linalg_slogdet.default: _slogdet,
     aten._linalg_det.default: lambda a: (jnp.linalg.det(a), a, jnp.zeros(a.shape[:-1], int)),
     aten._linalg_eigh.default: _eigh,
+    aten._linalg_svd.default: _svd,
+    aten.linalg_qr.default: _qr,
+    aten.linalg_pinv.atol_rtol_tensor: _pseudo_inverse,
+    aten.linalg_lstsq.default: _least_squares,
+    aten.linalg_matrix_exp.default: jnp.vectorize(jax.scipy.linalg.expm, signature="(n,n)->(n,n)"),
     aten.linalg_cross.default: lambda a, b, *, dim=-1: jnp.cross(a, b, axis=dim),
     aten.trace.default: jnp.trace,
 }

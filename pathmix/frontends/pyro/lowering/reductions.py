@@ -69,6 +69,20 @@ def _cumulative(function: Any) -> Any:
     return lowering
 
 
+def _running(extreme: Any, reaches: Any) -> Any:
+    """The extreme so far, and where it was last reached."""
+
+    def lowering(x: Any, dim: int) -> Any:
+        if x.ndim == 0:
+            return x, jnp.zeros((), int)
+        axis = dim % x.ndim
+        places = jax.lax.broadcasted_iota(int, x.shape, axis)
+        index = jax.lax.cummax(jnp.where(reaches(x, extreme(x, axis)), places, 0), axis)
+        return jnp.take_along_axis(x, index, axis=axis), index
+
+    return lowering
+
+
 def _logcumsumexp(x: Any, dim: int) -> Any:
     return x if x.ndim == 0 else jax.lax.associative_scan(jnp.logaddexp, x, axis=dim)
 
@@ -114,6 +128,23 @@ def _topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
     if x.ndim == 0:
         return values, order
     return tuple(jax.lax.slice_in_dim(part, 0, k, axis=dim) for part in (values, order))
+
+
+def _kth_value(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    if x.ndim == 0:
+        return x, jnp.zeros((), int)
+    values, order = (jax.lax.slice_in_dim(part, k - 1, k, axis=dim % x.ndim) for part in _sort(x, dim))
+    return (values, order) if keepdim else (jnp.squeeze(values, dim), jnp.squeeze(order, dim))
+
+
+def _median(x: Any, dim: int, keepdim: bool = False) -> Any:
+    """The lower one of two; where any number is missing, so is the median."""
+    if x.ndim == 0:
+        return x, jnp.zeros((), int)
+    values, order = _kth_value(x, (x.shape[dim] + 1) // 2, dim, keepdim)
+    missing = jnp.any(jnp.isnan(x), axis=dim, keepdims=keepdim)
+    first = jnp.argmax(jnp.isnan(x), axis=dim, keepdims=keepdim)
+    return jnp.where(missing, jnp.nan, values), jnp.where(missing, first, order)
 
 
 def _distances(x: Any, y: Any, p: float, compute_mode: Any) -> Any:
@@ -176,6 +207,11 @@ TABLE = {
     aten.all.dims: _over(jnp.all),
     aten.cumsum.default: _cumulative(jnp.cumsum),
     aten.cumprod.default: _cumulative(jnp.cumprod),
+    aten.cummax.default: _running(jax.lax.cummax, jnp.greater_equal),
+    aten.cummin.default: _running(jax.lax.cummin, jnp.less_equal),
+    aten.median.default: lambda x: _median(jnp.ravel(x), 0)[0],
+    aten.median.dim: _median,
+    aten.kthvalue.default: _kth_value,
     aten.logcumsumexp.default: _logcumsumexp,
     aten._softmax.default: _softmax,
     aten._log_softmax.default: _log_softmax,
