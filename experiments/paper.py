@@ -4,7 +4,7 @@ import optax
 
 import pathmix
 
-_PAPER = {"weights": "elbo", "guide": "meanfield", "starts": 1}
+_PAPER = {"weights": "elbo", "guide": "meanfield", "starts": 1, "stop_early": False}
 
 
 def sdvi(model, settings, discovery, allocation, *, particles, **options):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from benchmarks.catalogue.outcome import tried
+from benchmarks.catalogue.programs import entries, kinds
 from benchmarks.workloads import WORKLOADS, chain
 from pathmix.target.twins import problem
 from tests.paths import discover, target_of
@@ -28,3 +30,12 @@ def test_paths_and_structures(workload, size, paths, structures, engine):
 def test_no_two_of_a_thousand_chains_are_the_same():
     links = [lambda written, letter=letter: written + letter for letter in "abcd"]
     assert len({chain(number, "", links) for number in range(1_000)}) == 1_000
+
+
+def test_the_catalogue_has_its_programs():
+    """Names are unique, every entry has an answer or a refusal, and the quickest of them is right."""
+    found = entries()
+    assert len(found) == sum(map(len, kinds().values())) >= 40
+    for entry in found.values():
+        assert bool(entry.refused) != (entry.answers is not None)
+    assert tried(found["monty_hall"]).status == "right"

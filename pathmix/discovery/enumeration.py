@@ -15,6 +15,8 @@ from pathmix.program.seeds import Seed
 
 _ROWS = 64  # runs of one batch
 _AT_ONCE = 16  # values of a site
+_COPIES, _FEWEST = 4, 16  # runs for each value, and in all: what comes after may differ
+_LATELY = 8  # steps, by which it is told whether there is an end
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,17 @@ def enumerate_values(search: Search, cover: float, most: int, structures: int | 
 
     With a number of structures, while there are no more of them, and it seems that `most` paths will do.
     """
-    tree, left, known = search.weighed_tree(), 1.0, 0
+    tree = search.weighed_tree()
+    past: list[tuple[int, float]] = []  # paths known, and what was left, step by step
     for number in range(most):
-        before, known = known, len(search.slps)
-        left, last = tree.left, left
+        known, left = len(search.slps), tree.left
+        past.append((known, left))
         if known >= most or left <= 1 - cover:
             return
         if structures is not None:
+            before, last = past[max(number - _LATELY, 0)]
             hopeless = (known - before) * (left - 1 + cover) > (last - left) * (most - known)
-            if len(search.structures) > structures or (number > 0 and hopeless):
+            if len(search.structures) > structures or (number >= _LATELY and hopeless):
                 return
         if not any(_went_on(search, node, number) for node in tree.most_left()):
             return
@@ -87,5 +91,6 @@ def _went_on(search: Search, node: Node, number: int) -> bool:
     rows = np.arange(_ROWS)
     given = {name: column[rows % len(column)] for name, column in search.leading_to(node).items()}
     given[node.site.name] = np.array(values)[rows % len(values)]
-    search.with_values(given, seed, counted=node.is_discrete)
+    enough = min(max(_COPIES * len(values), _FEWEST), _ROWS)
+    search.with_values(given, seed, rows=enough, counted=node.is_discrete)
     return True

@@ -37,7 +37,8 @@ _POOL = 4_000  # neighbours, of which the most promising are run
 _SPENT = 256  # paths, at most, whose neighbours are asked for
 _LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last ranked high
 _FIRST_TRUST = 0.25
-_IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last
+_IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last;
+_VAIN, _NOTHING = 2, 1e-4  # so are these, where sites do not nest: in grammars, long ways lead past bad paths
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Guided(PriorRuns):
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
     those first whose relatives promise most, as far as such predictions paid. A round has at most
     `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
-    all together, or there were `rounds`.
+    all together (or two next to nothing, where sites do not nest as in grammars), or there were `rounds`.
 
     >>> Guided(rounds=5).rounds
     5
@@ -116,11 +117,16 @@ class GuidedExpedition(SearchExpedition):
             return False
         if self._latest:
             self._learn(worth, ranked)
-            idle = len(self.shares) >= _IDLE and sum(self.shares[-_IDLE:]) < _PAYS
-            if idle or len(self.shares) >= self.options.rounds:
+            if self._is_done or len(self.shares) >= self.options.rounds:
                 return False
         self._look_from(worth, ranked, self._recorded(rating.strays))
         return bool(self._latest)
+
+    @property
+    def _is_done(self) -> bool:
+        """Whether the last rounds did not pay."""
+        rules = [(_IDLE, _PAYS)] if self._grammar.nests else [(_IDLE, _PAYS), (_VAIN, _NOTHING)]
+        return any(len(self.shares) >= count and sum(self.shares[-count:]) < least for count, least in rules)
 
     def again(self, rating: Rating) -> None:
         """Some runs more, and one more round, if there is anything unseen."""

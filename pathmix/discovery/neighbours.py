@@ -19,6 +19,7 @@ Proposal = dict[str, PinnedValue]
 _MOST_VALUES = 12  # of a site, those nearest to its own
 _MOST_EXCHANGED = 64  # elements of a vector, up to which any two are exchanged
 _TOKENS = re.compile(r"[^\W_]+|[\W_]+")
+_COUNTED = re.compile(r"^(.*?)(0|[1-9]\d*)$")
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
 
 
@@ -37,9 +38,10 @@ class Grammar:
 
     def learn(self, pinned: dict[str, PinnedValue]) -> None:
         """Which names lie below which others."""
+        counted = _counted(pinned)
         for name in pinned:
             for outer, inner, rest in _splits(name):
-                if outer + rest in pinned:
+                if outer + rest in pinned and outer + rest not in counted:
                     above = self._nests.setdefault(Nest(inner, rest), {})
                     above[pinned[outer + rest]] = None
         # `k.l.r.kind` lies below `k.l.kind`, and not below `k.r.kind`.
@@ -268,6 +270,21 @@ def _exchanged(pinned: Proposal) -> Iterator[Proposal]:
         for one, other in itertools.combinations(names, 2):
             if pinned[one] != pinned[other]:
                 yield pinned | {one: pinned[other], other: pinned[one]}
+
+
+def _counted(names: Iterable[str]) -> set[str]:
+    """Names that count, as `x_0` to `x_12`: `x_12` does not lie below `x_1`."""
+    numbers: dict[str, dict[str, int]] = {}
+    for name in names:
+        found = _COUNTED.match(name)
+        if found:
+            numbers.setdefault(found[1], {})[name] = int(found[2])
+    return {
+        name
+        for group in numbers.values()
+        if len(group) > 10 and max(group.values()) - min(group.values()) == len(group) - 1
+        for name in group
+    }
 
 
 def _splits(name: str) -> Iterable[tuple[str, str, str]]:

@@ -52,6 +52,7 @@ class Search:
         self.forced: dict[Path, _Rows] = {}  # draws of runs whose discrete sites were forced
         self.structures = Counter[Hashable]()  # of the paths, what is compiled for them
         self.samples = 0  # runs from the prior
+        self._is_warm = False  # caches of the program are filled
         self.runs = 0
 
     def from_prior(self, samples: int) -> None:
@@ -84,7 +85,7 @@ class Search:
             self.program,
             seed,
             wanted,
-            wishes=Wishes(given),
+            wishes=Wishes(given, proposed=True),
             have=self._have,
             on_failure=_leave_out,
         )
@@ -148,8 +149,11 @@ class Search:
             self.first.setdefault(batch_run.path, done + int(np.argmax(followers)))
             for said, runs in batch_run.invalid.items():
                 self.invalid[said] += int((runs & followers).sum())
-            if len(self.slps) < 2 and batch_run.path not in self.slps:
-                self._check_repeatable(batch_run, seed, followers)
+            is_early = len(self.slps) < 2 and batch_run.path not in self.slps
+            if is_early and not self._repeats(batch_run, seed, followers):
+                self._begin_again()
+                return self._explain(seed, wanted, done)
+            self._is_warm = True
             self._add(batch_run, followers)
 
     def _have(self, path: Path) -> int:
@@ -182,13 +186,24 @@ class Search:
         parts = [*natural.parts, *forced.parts]
         return {name: np.concatenate([part[name] for part in parts])[:kept] for name in path.addresses}
 
-    def _check_repeatable(self, batch_run: BatchRun, seed: Seed, followers: np.ndarray) -> None:
-        """The first runs are repeated; all are compared with their replay."""
+    def _repeats(self, batch_run: BatchRun, seed: Seed, followers: np.ndarray) -> bool:
+        """The first runs are repeated; all are compared with their replay.
+
+        The very first one may have filled a cache of the program (`functools.cache`): then all begins again.
+        """
         only_leader = np.arange(len(followers)) == np.argmax(followers)
-        for _ in range(_REPEATS):
-            again = next(iter(self.program.frontend.explore(self.program, seed, only_leader)))
-            if again.path != batch_run.path:
-                raise _changed(batch_run)
+        explore = self.program.frontend.explore
+        again = [next(iter(explore(self.program, seed, only_leader))).path for _ in range(_REPEATS)]
+        if any(path != again[0] for path in again) or (again[0] != batch_run.path and self._is_warm):
+            raise _changed(batch_run)
+        return again[0] == batch_run.path
+
+    def _begin_again(self) -> None:
+        self._is_warm = True
+        self.counts.clear()
+        self.first.clear()
+        self.invalid.clear()
+        self.failures = Failures(self.seed)
 
     def tell(self) -> None:
         """What went wrong in prior runs."""

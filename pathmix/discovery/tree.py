@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from pathmix.discovery.steps import Step, steps
@@ -21,6 +21,7 @@ from pathmix.program.slp import Site, StraightLineProgram
 from pathmix.program.values import SiteRows
 
 _NOTHING = 1e-14  # prior mass: rounding
+_PRECISION = (float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps))  # of the engine
 _ROUNDINGS = 64  # of the sum of all probabilities, for each of them
 _LITTLE = 1e-3  # of a probability that is asked for
 _MOST_VALUES = 2**16  # of a vector, that are listed
@@ -213,7 +214,7 @@ class Tree:
 
 def rounding(count: int) -> float:
     """Of a sum of so many probabilities."""
-    return _ROUNDINGS * (count + 1) * float(jnp.finfo(jnp.result_type(float)).eps)
+    return _ROUNDINGS * (count + 1) * _PRECISION[bool(getattr(jax.config, "jax_enable_x64"))]
 
 
 def values_near(site: Site, bounds: tuple[Any, Any], centre: PinnedValue) -> Iterator[PinnedValue]:

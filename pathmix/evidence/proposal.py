@@ -70,8 +70,9 @@ class Proposals(NamedTuple):
         inverses = np.linalg.inv(self.factors)
         squares = np.empty((count, len(vectors)))
         for some in _in_turn(count, vectors.size):
-            standard = inverses[some] @ (columns - self.locs[some, :, None])
-            squares[some] = np.sum(standard**2, axis=1)
+            with np.errstate(over="ignore"):  # what is so far away has no density
+                standard = inverses[some] @ (columns - self.locs[some, :, None])
+                squares[some] = np.sum(standard**2, axis=1)
         scales = np.sum(np.log(np.diagonal(self.factors, axis1=1, axis2=2)), axis=1)
         return _constant(dim) - scales[:, None] - _power(dim) * np.log1p(squares / _FREEDOM)
 

@@ -43,7 +43,8 @@ def weigh(
     if efforts is not None:
         _Weighing(workshop, fittings, Counter(id(one.work) for one in contenders), efforts).go()
     for fit in (one.work for one in fittings):
-        if _is_missed(fit) and fit.evidence.particles is None:  # there is nothing to draw from
+        known = fit.evidence.method == "exact" or fit.evidence.particles is not None
+        if _is_missed(fit) and not known:  # there is nothing to draw from
             fit.evidence = UNKNOWN
 
 
@@ -168,7 +169,11 @@ def _kept(one: Fitting, task: Asking[None]) -> Asking[None]:
 
 def _first(fit: PathFit) -> Evidence:
     """What the draws for the ELBO tell."""
-    if fit.estimate is None or fit.failure is not None or not np.isfinite(fit.estimate.elbo):
+    if fit.estimate is None or fit.failure is not None:
+        return UNKNOWN
+    if fit.target.dim == 0 and np.isneginf(fit.estimate.elbo) and fit.estimate.broken_density == 0:
+        return Evidence(-np.inf, 0.0, "exact")
+    if not np.isfinite(fit.estimate.elbo):
         return UNKNOWN
     if fit.target.dim == 0:
         return Evidence(fit.estimate.elbo, 0.0, "exact")

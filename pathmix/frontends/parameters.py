@@ -7,6 +7,7 @@ depend on random values where prior runs have them.
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from pathmix.program.source import Source
 _SLACK = 1e-6  # of bounds on both sides: rounding takes probabilities across them
 _SIMPLEX_SLACK = 1e-3  # of a sum that should be one; libraries normalise, or are off by no more than this
 _STRICT = ("_Positive", "_SoftplusPositive", "_GreaterThan", "_LessThan")
+
+
+_by_class: WeakKeyDictionary[type, tuple[tuple[str, Any], ...]] = WeakKeyDictionary()
 
 
 class Parameter(NamedTuple):
@@ -51,17 +55,33 @@ class Parameter(NamedTuple):
 def parameters(fn: Any, depth: int = 3) -> Iterator[Parameter]:
     """The parameters that can be checked by themselves, those of distributions inside included."""
     attributes = getattr(fn, "__dict__", {})
-    for name, constraint in getattr(fn, "arg_constraints", {}).items():
-        while hasattr(constraint, "base_constraint"):
-            constraint = constraint.base_constraint
-        bounds = [getattr(constraint, end, None) for end in ("lower_bound", "upper_bound")]
-        is_bounded = any(isinstance(bound, (int, float)) for bound in bounds)  # other bounds may be random
-        if attributes.get(name) is not None and (is_bounded or _is_simplex(constraint)):
+    for name, constraint in _checkable(fn):
+        if attributes.get(name) is not None:
             yield Parameter(type(fn).__name__, name, attributes[name], constraint)
     for inner in attributes.values() if depth else ():
         for part in inner if isinstance(inner, (list, tuple)) else (inner,):
             if hasattr(part, "arg_constraints"):
                 yield from parameters(part, depth - 1)
+
+
+def _checkable(fn: Any) -> tuple[tuple[str, Any], ...]:
+    """Names of parameters with simple constraints."""
+    constraints = getattr(fn, "arg_constraints", {})
+    if getattr(type(fn), "arg_constraints", None) is not constraints:  # those of one object
+        return tuple(_simple(constraints))
+    if type(fn) not in _by_class:
+        _by_class[type(fn)] = tuple(_simple(constraints))
+    return _by_class[type(fn)]
+
+
+def _simple(constraints: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, constraint in constraints.items():
+        while hasattr(constraint, "base_constraint"):
+            constraint = constraint.base_constraint
+        bounds = [getattr(constraint, end, None) for end in ("lower_bound", "upper_bound")]
+        # Other bounds may be random.
+        if any(isinstance(bound, (int, float)) for bound in bounds) or _is_simplex(constraint):
+            yield name, constraint
 
 
 def check_known(parameter: Parameter, value: np.ndarray, site: str, source: Source) -> None:

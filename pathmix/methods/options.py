@@ -49,6 +49,8 @@ def check_options(options: Any) -> None:
         raise OptionError(f"annealing must be a number, not {options.annealing!r}.")
     if not 0 <= options.annealing <= 1:
         raise OptionError(f"annealing is a share of training, from 0 to 1, not {options.annealing!r}.")
+    if not isinstance(options.stop_early, bool):
+        raise OptionError(f"stop_early must be True or False, not {options.stop_early!r}.")
     check_choice("gradient", options.gradient, ("auto", "reparam", "score", "truncated"))
     if not isinstance(options.boxes, bool):
         raise OptionError(f"boxes must be True or False, not {options.boxes!r}.")

@@ -96,6 +96,8 @@ class SDVI:
             unconstrained space, with scale one.
         annealing: for this share of a start's first stretch of training, the likelihood is raised to a
             power that grows from 0.001 to 1.
+        stop_early: whether a path stops training once what is left of its iterations could bring next to
+            nothing (0.05 nats, by the last third of its steps so far). What it leaves goes to other paths.
         gradient: "auto" takes reparameterised gradients where they are valid, the score function for what
             moves a jump of the density or goes through `while_loop`, and on general regions that of the
             truncated guide. "reparam",
@@ -144,6 +146,7 @@ class SDVI:
     starts: int | Starts | Literal["auto"] = field(default="auto", kw_only=True)
     initial: Literal["prior", "mean"] = field(default="prior", kw_only=True)
     annealing: float = field(default=0.0, kw_only=True)
+    stop_early: bool = field(default=True, kw_only=True)
     gradient: Literal["auto", "reparam", "score", "truncated"] = field(default="auto", kw_only=True)
     boxes: bool = field(default=True, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
@@ -327,6 +330,7 @@ class SDVI:
             self.elbo_samples,
             self.annealing,
             adapt_gradient=adapts,
+            stop_early=self.stop_early,
             at_mean=self.initial == "mean",
         )
         return PathFit(target, guide, estimator, options, executables, seed)

@@ -130,7 +130,11 @@ def _without_weight(paths: Sequence[FittedPath]) -> list[str]:
     broken = [path for path in paths if path.status in (Status.NAN, Status.FAILED)]
     if broken:
         found.append(f"{_paths(len(broken))} could not be computed ({broken[0].status}): {broken[0].label}.")
-    missed = [path for path in paths if path.status in (Status.ZERO, Status.OUTSIDE)]
+    missed = [
+        path
+        for path in paths
+        if path.status in (Status.ZERO, Status.OUTSIDE) and path.evidence_method != "exact"
+    ]
     if missed:
         found.append(
             f"In {_paths(len(missed))} no draw had any density ({missed[0].label}), so that nothing is known "

@@ -27,7 +27,8 @@ class Wishes:
     it be drawn afresh. With `simulate`, observed sites are drawn instead of conditioned on, and so are sites
     of these names that the present arguments leave unobserved; a given site is never among them. With
     `supported`, a given value outside the support of its site ends the run with `OutsideSupport`. The sites
-    of `gaps` are drawn where their given value is NaN.
+    of `gaps` are drawn where their given value is NaN. `proposed` values that do not fit their site, by shape
+    or by support, are drawn instead.
     """
 
     given: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -35,6 +36,7 @@ class Wishes:
     fresh_plates: bool = False
     simulate: Collection[str] | None = None
     supported: bool = False
+    proposed: bool = False
     gaps: frozenset[str] = frozenset()
 
     @property
@@ -69,7 +71,7 @@ class Wishes:
         """Whether a given value has the shape that its site has in this run; if not, the site is drawn."""
         if shape == wanted:
             return True
-        if in_plate and self.fresh_plates:
+        if self.proposed or (in_plate and self.fresh_plates):
             return False
         raise ValueLookupError(
             f"The site {name!r} at {caller()} has shape {wanted} here, but its given value has shape "

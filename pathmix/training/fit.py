@@ -34,6 +34,7 @@ from pathmix.training.estimators import OWN_MINIBATCHES, Gradient, Seen
 from pathmix.training.importance import Importance, importance
 from pathmix.training.loop import TrainingState
 from pathmix.training.minibatches import Minibatches
+from pathmix.training.settling import could_bring
 from pathmix.training.starts import Start, falling_rates, likelihood_powers
 from pathmix.training.watch import JumpWatch
 
@@ -45,6 +46,8 @@ _RISE_SAMPLES = 256
 _FEWEST_TRIED = 64
 _TRIED_BYTES = 2**25
 _INERT_ROWS = 64
+_NOTHING = 0.05  # nats, for which no further steps are taken,
+_FEWEST_LAST = 500  # but so many, over which the learning rate falls
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class TrainingOptions:
     annealing: float = 0.0  # share of a start's first stretch with a tempered likelihood
     adapt_gradient: bool = True  # to jumps of the density
     rejection_tries: int = 20
+    stop_early: bool = True  # where further steps would bring next to nothing
     at_mean: bool = False  # the first start is at the prior's mean with scale one, not matched to the prior
 
 
@@ -104,6 +108,7 @@ class PathFit:
         self.dropped = False
         self.was_set_aside = False  # after a first look, untrained
         self.was_cut_off = False  # by Ctrl-C, after a first look
+        self.has_settled = False  # so that the last stretch of training was cut short
         self.starts_agreed = False  # all of a race, on where the posterior is
         self.starts_apart = False  # some of a race ended elsewhere, about as good
         self.failure: Exception | None = None
@@ -292,12 +297,21 @@ class PathFit:
     ) -> Asking[None]:
         """Take a start further, call by call. What has been done stays, should nobody go on.
 
-        Halfway, `looking` for jumps may change the gradient.
+        Halfway, `looking` for jumps may change the gradient. A start that has settled is as good as halfway.
         """
         if start.steps == 0:
             start.annealed = round(self.options.annealing * iterations)
         left, half, quarter = iterations, iterations // 2, -(-iterations // 4)
+        begun = max(start.steps, start.annealed)
+        if looking:
+            self.has_settled = False
         while left > 0:
+            lately = start.steps - begun
+            rest = max(lately // 2, _FEWEST_LAST)
+            if self.options.stop_early and left > half > rest and self._settled(start, lately, left):
+                told(Turn(left - rest, start.level(lately)))
+                iterations, left, half, quarter = 2 * rest, rest, rest, -(-rest // 2)
+                self.has_settled = looking
             if left == half and looking and self.options.adapt_gradient:
                 yield from self._look_again(start.state.params)
                 if self.gradient.estimator == "reparam":
@@ -327,6 +341,11 @@ class PathFit:
             left -= count
             usable = elbos[np.isfinite(elbos)]
             told(Turn(count, float(usable.mean()) if len(usable) else -math.inf))
+
+    @staticmethod
+    def _settled(start: Start, lately: int, left: int) -> bool:
+        recent = np.concatenate([np.zeros(0), *start.history])[start.steps - lately :]
+        return could_bring(recent, left) < _NOTHING
 
     def estimate_elbo(self) -> Asking[None]:
         """The truncated ELBO on the full data (Eq. 11), from the guide as it is now."""

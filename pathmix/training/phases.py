@@ -116,15 +116,22 @@ def optimise(
             progress.advance(turn.steps, one.label, turn.elbo)
 
         if starts is None or not starts.wanted(iterations, agreed=one.work.starts_agreed):
-            yield from one.work.train(iterations, log_c, told)
+            if not one.work.has_settled:
+                yield from one.work.train(iterations, log_c, told)
         else:
             lent = donors.of(one.work, starts.third) if donors is not None else []
             yield from race(one.work, starts, iterations, priors[one], lent, log_c, told)
         if ranked:
             yield from one.work.estimate_elbo()
 
+    spent, given = sum(one.work.steps for one in active), 0
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
+        given += iterations * len(active)
+        restless = sum(not one.work.has_settled for one in active)
+        # What settled paths leave is for the others.
+        spare = given - iterations * restless - (sum(one.work.steps for one in contenders) - spent)
+        iterations += max(spare, 0) // max(restless, 1)
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
         # With several starts two rounds: paths can learn from each other before any of them is set aside.
         racing = starts is not None and starts.wanted(iterations // 2, agreed=False)

@@ -62,6 +62,8 @@ def verdict(fit: PathFit) -> tuple[Status, str]:
 def _on_missing(fit: PathFit) -> str:
     """Of a path in which no draw of the guide fell, and which nothing else has found either."""
     assert fit.estimate is not None
+    if fit.target.dim == 0:
+        return "No free site, and the data are impossible; the path has no weight, exactly."
     if fit.estimate.zero_density > 0:
         return (
             "Every draw of the guide inside the path's region has zero density (log-density -inf); the path "

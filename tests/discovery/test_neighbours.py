@@ -123,3 +123,12 @@ def test_values_that_cannot_be_drawn_are_no_path():
     assert len(before) == 6 and all(map(is_supported, search.slps.values()))
     search.with_values({"wide": np.zeros(64, int), "choice": np.full(64, 3)}, Seed.of(1))
     assert set(search.slps) == before
+
+
+def test_numbers_of_two_digits_are_no_subtrees():
+    """`toss_12` comes after `toss_11`, and does not lie below `toss_1`; `op10` lies below `op1`."""
+    grammar = Grammar()
+    grammar.learn({f"toss_{number}": 0 for number in range(13)})
+    assert not grammar.nests
+    grammar.learn(dict.fromkeys(("op0", "op1", "op00", "op01", "op10", "op11"), 1))
+    assert grammar.nests

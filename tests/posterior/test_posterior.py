@@ -41,13 +41,13 @@ def test_the_table(two):
 def test_paths_carry_what_they_promise(two):
     best = two.paths[0]
     assert best.label == "x >= 0" and best.addresses == ("x", "z2") and best.pinned == {}
-    assert best.steps == 10_000 == len(best.history)
+    assert len(best.history) == best.steps < 10_000  # it settled before
     assert best.elbo == pytest.approx(np.nanmean(best.history[-500:]), abs=0.1)
     assert isinstance(best.guide.family, pathmix.MeanField) and best.guide.params.loc.shape == (2,)
     assert best.prior_mass == pytest.approx(0.5, abs=0.08)
     assert best.gradient == "reparam" and best.region.kind == "box"
     assert two.likelihood_evaluations == sum(p.likelihood_evaluations for p in two.paths)
-    assert best.likelihood_evaluations >= 10_000 * 10 + 1_000
+    assert best.likelihood_evaluations >= best.steps * 10 + 1_000
     assert np.isfinite(two.discovery.log_d_min) and two.discovery.dropped_mass == 0
     assert two.elbo == pytest.approx(exact.logsumexp([p.elbo for p in two.paths]))
 

@@ -23,8 +23,9 @@ def follow_wishes(msg: Any, wishes: Wishes, given: Mapping[str, jax.Array], key:
         latent = is_latent(site) and site["value"] is None
         if wishes.puts_in(name, latent=latent, observed=observed):
             shape = (*length, *site["fn"].shape())
-            wishes.fits(name, given[name].shape, shape, in_plate=False)
-            return given[name]
+            if wishes.fits(name, given[name].shape, shape, in_plate=False):
+                return given[name]
+            return None
         if wishes.simulates(name, observed=observed):
             unobserve(site)
             if site["kwargs"].get("rng_key") is None:

@@ -88,11 +88,18 @@ class Supply:
             return self.draw(msg, position)
         if name in wishes.gaps:
             return jnp.where(jnp.isnan(given), self.draw(msg, position), given)
-        if wishes.supported and not np.all(self.values_of(inside(fn.support, given))):
+        typed = given.astype(float) if not is_discrete(msg) else given
+        if is_discrete(msg) and not jnp.issubdtype(given.dtype, jnp.integer):
+            typed = given.astype(int)
+        if not (wishes.supported or wishes.proposed):
+            return typed
+        covered = inside(fn.support, given)
+        if np.all(self.values_of(covered)):
+            return typed
+        if wishes.supported:
             raise OutsideSupport
-        if not is_discrete(msg):
-            return given.astype(float)
-        return given if jnp.issubdtype(given.dtype, jnp.integer) else given.astype(int)
+        by_element = jnp.reshape(covered, covered.shape + (1,) * (typed.ndim - covered.ndim))
+        return jnp.where(by_element, typed, self.draw(msg, position)).astype(typed.dtype)
 
     def draw(self, msg: Any, position: int) -> Any:
         """A draw from the distribution of a site."""

@@ -48,6 +48,8 @@ class Lookups(TorchFunctionMode):
         self.computed_indices = computed_indices  # stay tensors
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func not in _NOTABLE:
+            return _in_one_precision(func, args, kwargs or {})
         if func is asks_for_validity:
             return True
         answer = _ANSWERS.get(func)
@@ -243,3 +245,4 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.tensor: _tensor,
     torch.full: _full,
 }
+_NOTABLE = {asks_for_validity, *_ANSWERS, *_INDEXED, *_SEARCHES}

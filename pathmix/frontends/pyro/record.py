@@ -267,7 +267,7 @@ class _Recorder(Messenger):
 
     def _checked_parameters(self, msg: Any) -> Iterator[tuple[Parameter, np.ndarray, np.ndarray]]:
         for parameter in parameters(msg["fn"]):
-            value = as_numpy(parameter.value)
+            value = as_numpy(parameter.value, copy=False)
             yield parameter, value, np.asarray(parameter.bad(value))
 
     def _given_value(self, msg: Any, drawn: torch.Tensor) -> torch.Tensor | None:
@@ -278,7 +278,9 @@ class _Recorder(Messenger):
         value = torch.as_tensor(np.array(self.wishes.given[name]))
         if not self.wishes.fits(name, tuple(value.shape), tuple(drawn.shape), in_plate=in_plate(msg)):
             return None
-        if self.wishes.supported and not is_inside(msg, value):
+        if (self.wishes.supported or self.wishes.proposed) and not is_inside(msg, value):
+            if self.wishes.proposed:
+                return None
             raise OutsideSupport
         if name in self.wishes.gaps:
             value = torch.where(value.isnan(), drawn, value)

@@ -75,15 +75,15 @@ def once(value: torch.Tensor) -> np.ndarray:
     return as_numpy(value[tuple(slice(0, 1) if r else slice(None) for r in repeated)])
 
 
-def as_numpy(value: Any) -> np.ndarray:
-    """A copy of a tensor's values, or of a number; types that NumPy lacks become float32."""
+def as_numpy(value: Any, *, copy: bool = True) -> np.ndarray:
+    """A tensor's values, or a number; types that NumPy lacks become float32."""
     if not isinstance(value, torch.Tensor):
         return np.array(value)
     with without_torch_function():
         value = value.detach().cpu()
         if value.dtype is torch.bfloat16:
             value = value.float()
-        return np.array(value.numpy())
+        return np.array(value.numpy()) if copy else value.numpy()
 
 
 def as_engine(values: np.ndarray) -> np.ndarray:

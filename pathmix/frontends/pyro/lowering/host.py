@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.custom_batching import sequential_vmap
+from jax.custom_batching import custom_vmap
 
 from pathmix.doors.jax import ShapedArray, called_on_the_host
 
@@ -15,12 +15,26 @@ Host = Callable[..., Sequence[np.ndarray]]
 
 
 def call_host(function: Host, shapes: Sequence[ArrayType], *arrays: Any) -> list[Any]:
-    """The function's results, of these shapes. Under `vmap` it is called for one element after another."""
+    """The function's results, of these shapes. Under `vmap` it is called once, and goes through the batch."""
 
-    @sequential_vmap
+    @custom_vmap
     def call(*arrays: Any) -> list[Any]:
         words = _call(*arrays, function=function, shapes=tuple(shapes))
         return [_joined(word, shape) for word, shape in zip(words, shapes, strict=True)]
+
+    @call.def_vmap
+    def batched(size: int, is_batched: Sequence[bool], *arrays: Any) -> tuple[list[Any], list[bool]]:
+        def each(*values: np.ndarray) -> list[np.ndarray]:
+            rows = (
+                function(
+                    *(value[row] if many else value for value, many in zip(values, is_batched, strict=True))
+                )
+                for row in range(size)
+            )
+            return [np.stack(column) for column in zip(*rows, strict=True)]
+
+        wider = [ArrayType((size, *shape.shape), shape.dtype) for shape in shapes]
+        return call_host(each, wider, *arrays), [True] * len(shapes)
 
     return call(*arrays)
 

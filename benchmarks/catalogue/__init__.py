@@ -1,0 +1,1 @@
+"""Programs as people have them, each with what pathmix makes of it: docs/programs.md."""

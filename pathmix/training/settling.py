@@ -1,0 +1,29 @@
+"""Whether a guide has settled: what further steps would bring, by what the last ones did."""
+
+import numpy as np
+
+_FEWEST = 500  # steps in each of the two stretches that are compared
+_BATCHES = 10  # of each, whose means tell how sure the difference is
+_LOST = 0.01  # of the steps may have had no usable particle
+
+
+def could_bring(history: np.ndarray, left: int) -> float:
+    """Nats that the steps left could bring, at most, if the ELBO rose on as it did lately.
+
+    The last third of the history is compared with the third before. Noise counts as a rise, so that the less
+    is known, the longer training goes on.
+
+    >>> settled, rising = np.zeros(3_000), 1e-4 * np.arange(3_000.0)
+    >>> could_bring(settled, left=10_000), could_bring(settled[:1_000], left=10_000)
+    (0.0, inf)
+    >>> could_bring(rising, left=10_000) > 1.0
+    True
+    """
+    third = len(history) // 3
+    if third < _FEWEST or np.mean(np.isfinite(history)) < 1 - _LOST:
+        return np.inf
+    stretches = (history[-2 * third : -third], history[-third:])
+    means = np.array([[np.nanmean(batch) for batch in np.array_split(one, _BATCHES)] for one in stretches])
+    before, now = means.mean(axis=1)
+    error = np.sqrt(np.sum(means.var(axis=1, ddof=1)) / _BATCHES)
+    return float((max(now - before, 0.0) + 2 * error) / third * left)
