@@ -21,11 +21,12 @@ def write(kinds: Mapping[str, list[Entry]], outcomes: Mapping[str, Outcome]) -> 
         f"""# Programs that were tried
 
 `python -m benchmarks.catalogue` writes this page. Each program is run as it is, once, with default options
-unless its entry says otherwise; the programs are in `benchmarks/catalogue/programs`, in the language of their
-origin. {len(outcomes)} programs: {told}.
+unless it says otherwise, on two processors; the programs are in `benchmarks/catalogue/programs`, in the
+language of their origin. {len(outcomes)} programs: {told}.
 
 Right: every expectation within {CLOSE:g} posterior standard deviations of the exact one, log evidences within
-{CLOSE_EVIDENCE:g} or four stated errors. Unsure: not so, and the verdict says that it is not ok.
+{CLOSE_EVIDENCE:g} or four stated errors. Unsure: not so, and the verdict says that it is not ok. Slow: not done after
+two minutes. Times are without imports.
 
 {tables}
 """
@@ -40,7 +41,7 @@ def rows(group: list[Entry], outcomes: Mapping[str, Outcome]) -> str:
         cells = (
             entry.name.replace("_", " "),
             entry.library,
-            entry.origin,
+            entry.origin + ("" if not entry.options else f" ({', '.join(entry.options)} set)"),
             found.status,
             entry.against,
             details,
