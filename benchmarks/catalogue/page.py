@@ -25,8 +25,8 @@ unless it says otherwise, on two processors; the programs are in `benchmarks/cat
 language of their origin. {len(outcomes)} programs: {told}.
 
 Right: every expectation within {CLOSE:g} posterior standard deviations of the exact one, log evidences within
-{CLOSE_EVIDENCE:g} or four stated errors. Unsure: not so, and the verdict says that it is not ok. Slow: not done after
-two minutes. Times are without imports.
+{CLOSE_EVIDENCE:g} or four stated errors. Unsure: not so, and the verdict says that it is not ok. Slow: not
+done after two minutes. Times are without imports.
 
 {tables}
 """

@@ -111,7 +111,9 @@ def optimise(
     pooled = pool(lenders) if starts is not None else {}
     priors = {one: Prior(one.work, one.draws, pooled) for one in active}
 
-    def train(one: Fitting, iterations: int, donors: Donors | None, ranked: bool) -> Asking[None]:
+    def train(one: Fitting, count: int, more: int, donors: Donors | None, ranked: bool) -> Asking[None]:
+        iterations = count if one.work.has_settled else count + more
+
         def told(turn: Turn) -> None:
             progress.advance(turn.steps, one.label, turn.elbo)
 
@@ -124,22 +126,26 @@ def optimise(
         if ranked:
             yield from one.work.estimate_elbo()
 
-    spent, given = sum(one.work.steps for one in active), 0
+    everyone, given = list(active), sum(one.work.steps for one in active)
     for phase in range(phases):
         iterations = allocation.iterations(phases, len(active))
         given += iterations * len(active)
         restless = sum(not one.work.has_settled for one in active)
         # What settled paths leave is for the others.
-        spare = given - iterations * restless - (sum(one.work.steps for one in contenders) - spent)
-        iterations += max(spare, 0) // max(restless, 1)
+        spare = given - iterations * restless - sum(one.work.steps for one in everyone)
+        more = max(spare, 0) // max(restless, 1)
         progress.stage(f"phase {phase + 1}/{phases}: {len(active)} paths")
         # With several starts two rounds: paths can learn from each other before any of them is set aside.
         racing = starts is not None and starts.wanted(iterations // 2, agreed=False)
-        rounds = [iterations // 2, iterations - iterations // 2] if racing else [iterations]
-        for number, count in enumerate(rounds):
+        rounds = (
+            [(iterations // 2, more // 2), (iterations - iterations // 2, more - more // 2)]
+            if racing
+            else [(iterations, more)]
+        )
+        for number, (count, extra) in enumerate(rounds):
             lent = Donors([one.work for one in lenders]) if starts is not None and starts.borrow else None
             ranked = phase < phases - 1 and number == len(rounds) - 1
-            workshop.in_turns(active, partial(train, iterations=count, donors=lent, ranked=ranked))
+            workshop.in_turns(active, partial(train, count=count, more=extra, donors=lent, ranked=ranked))
         if phase == phases - 1 or workshop.executor.stopping.is_set():
             return
         active = _survivors(allocation, active)
