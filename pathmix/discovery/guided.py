@@ -11,7 +11,7 @@ from scipy.special import softmax
 from pathmix.checks import check_positive_int
 from pathmix.discovery.base import Discovered, OnPath, Rating
 from pathmix.discovery.enumeration import check_cover, enumerate_values
-from pathmix.discovery.neighbours import Grammar, Proposal, nearest, neighbours
+from pathmix.discovery.neighbours import Grammar, Proposal, mirrored, nearest, neighbours
 from pathmix.discovery.prediction import Prediction
 from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search, SearchExpedition
@@ -32,6 +32,7 @@ _OF_BEST, _OF_OTHERS = 16, 6  # neighbours in turn
 _TURNS = 10
 _DRY = 2  # turns without a new path, after which there are no more
 _NEW = 0.05  # probability of an unseen path, below which a proposal is not run
+_MIRRORED, _NEAR = 16, 5.0  # best paths, within so many nats of the best, whose twins are looked for
 _TURNED = 32  # decisions of a round
 _POOL = 4_000  # neighbours, of which the most promising are run
 _SPENT = 256  # paths, at most, whose neighbours are asked for
@@ -165,10 +166,18 @@ class GuidedExpedition(SearchExpedition):
         for slp in list(self.search.slps.values())[self._known :]:
             self._grammar.learn(dict(slp.path.pinned))
         self._known = len(self.search.slps)
+        self._mirror(worth, ranked, seed.child(4), most)
         self._turn_round(parents, seed.child(0), most)
         self._as_predicted(worth, different, parents, seed.child(1), most)
         self._look_around(parents, seed.child(2), most)
         self._latest = set(self.search.slps) - before
+
+    def _mirror(self, worth: Mapping[Path, float], ranked: list[Path], seed: Seed, most: int) -> None:
+        """What the best paths are worth in the other orders of their subtrees: maybe the same."""
+        if self._grammar.nests:
+            best = [path for path in ranked[:_MIRRORED] if worth[path] > worth[ranked[0]] - _NEAR]
+            twins = [one for path in best for one in mirrored(self.search.slps[path], self._grammar)]
+            self._run([one for one in twins if self._is_new(one)], seed, most)
 
     def _turn_round(self, parents: list[Path], seed: Seed, most: int) -> None:
         """The other sides of decisions, where nobody has been or looked."""

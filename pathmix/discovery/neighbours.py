@@ -18,6 +18,7 @@ from pathmix.program.slp import Site, StraightLineProgram
 Proposal = dict[str, PinnedValue]
 _MOST_VALUES = 12  # of a site, those nearest to its own
 _MOST_EXCHANGED = 64  # elements of a vector, up to which any two are exchanged
+_MOST_MIRRORED = 32
 _TOKENS = re.compile(r"[^\W_]+|[\W_]+")
 _COUNTED = re.compile(r"^(.*?)(0|[1-9]\d*)$")
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
@@ -94,6 +95,20 @@ def nearest(slp: StraightLineProgram) -> Iterator[Proposal]:
     pinned = dict(slp.path.pinned)
     yield from _one_changed(pinned, [site for site in slp.sites if site.pinned is not None])
     yield from _exchanged(pinned)
+
+
+def mirrored(slp: StraightLineProgram, grammar: Grammar) -> list[Proposal]:
+    """With subtrees of some nodes exchanged: where their order does not matter, all weigh the same."""
+    own = dict(slp.path.pinned)
+    found = {tuple(sorted(own.items())): own}
+    waiting = [own]
+    while waiting and len(found) < _MOST_MIRRORED:
+        for proposal in _turned(waiting.pop(0), grammar):
+            key = tuple(sorted(proposal.items()))
+            if key not in found:
+                found[key] = proposal
+                waiting.append(proposal)
+    return list(found.values())[1:]
 
 
 def is_supported(slp: StraightLineProgram) -> bool:
@@ -177,6 +192,16 @@ def _nested(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
             inner = _below(below, nest.inner)
             if nest.rest == rest and rest in inner:
                 yield others | _placed(inner, outer)
+
+
+def _turned(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
+    """Two subtrees of one node in each other's place."""
+    for outer, rest in nodes(pinned, grammar):
+        for one, other in itertools.combinations(grammar.below(rest, pinned[outer + rest]), 2):
+            first, second = (_below(pinned, outer + inner) for inner in (one, other))
+            if first and second and first != second:
+                others = _without(_without(pinned, outer + one), outer + other)
+                yield others | _placed(second, outer + one) | _placed(first, outer + other)
 
 
 def _regrown(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:

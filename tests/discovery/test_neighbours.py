@@ -1,5 +1,6 @@
 """Neighbours of a path: one site changed, subtrees moved by renaming them, values exchanged."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 from numpyro import sample
 
-from pathmix.discovery.neighbours import Grammar, is_supported, neighbours
+from pathmix.discovery.neighbours import Grammar, is_supported, mirrored, neighbours
 from pathmix.discovery.search import Search
 from pathmix.frontends.recognise import bind
 from pathmix.program.program import Limits
@@ -132,3 +133,19 @@ def test_numbers_of_two_digits_are_no_subtrees():
     assert not grammar.nests
     grammar.learn(dict.fromkeys(("op0", "op1", "op00", "op01", "op10", "op11"), 1))
     assert grammar.nests
+
+
+def test_subtrees_are_exchanged_in_all_orders():
+    """Of a sum in a sum: both orders of each."""
+    slps = {tuple(sorted(path)): slp for path, slp in found_in(named).items()}
+    grammar = Grammar()
+    for slp in slps.values():
+        grammar.learn(dict(slp.path.pinned))
+    inner = {"t.l.kind": ADD, "t.l.l.kind": LEAF, "t.l.r.kind": NEGATE, "t.l.r.l.kind": LEAF}
+    other = {"t.r.kind": LEAF}
+    own = next(slp for slp in slps.values() if len(slp.path.pinned) > 1)
+    given = replace(own, path=replace(own.path, pinned=tuple({"t.kind": ADD, **inner, **other}.items())))
+    found = [tuple(sorted(one.items())) for one in mirrored(given, grammar)]
+    turned = {"t.l.kind": ADD, "t.l.r.kind": LEAF, "t.l.l.kind": NEGATE, "t.l.l.l.kind": LEAF}
+    assert len(found) == 3
+    assert tuple(sorted({"t.kind": ADD, **turned, **other}.items())) in found
