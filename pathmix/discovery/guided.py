@@ -33,6 +33,7 @@ _TURNS = 10
 _DRY = 2  # turns without a new path, after which there are no more
 _NEW = 0.05  # probability of an unseen path, below which a proposal is not run
 _MIRRORED, _NEAR = 16, 5.0  # best paths, within so many nats of the best, whose twins are looked for
+_TWINS = 4  # a round may have so small a part of them
 _TURNED = 32  # decisions of a round
 _POOL = 4_000  # neighbours, of which the most promising are run
 _SPENT = 256  # paths, at most, whose neighbours are asked for
@@ -177,7 +178,8 @@ class GuidedExpedition(SearchExpedition):
         if self._grammar.nests:
             best = [path for path in ranked[:_MIRRORED] if worth[path] > worth[ranked[0]] - _NEAR]
             twins = [one for path in best for one in mirrored(self.search.slps[path], self._grammar)]
-            self._run([one for one in twins if self._is_new(one)], seed, most)
+            some = len(self.search.slps) + self.options.round_paths // _TWINS
+            self._run([one for one in twins if self._is_new(one)], seed, min(some, most))
 
     def _turn_round(self, parents: list[Path], seed: Seed, most: int) -> None:
         """The other sides of decisions, where nobody has been or looked."""

@@ -5,8 +5,6 @@ from pathmix.frontends.owntime import OwnTime
 from pathmix.program.program import MOST_SITES, Limits
 from pathmix.program.source import Place, Source, calling_place
 
-_SELDOM = 8  # checks of limits for one look at the clock, which takes as long as an operation
-
 
 class SiteLog:
     """Knows where each site was drawn; complains of names drawn twice, and of runs without end."""
@@ -15,7 +13,6 @@ class SiteLog:
         self.limits = limits
         self.places: dict[str, Place] = {}
         self.own_time = OwnTime()
-        self._checks = -1
 
     def __len__(self) -> int:
         return len(self.places)
@@ -44,9 +41,6 @@ class SiteLog:
                 "Does the program end? If so, raise max_sites in the discovery.",
                 f"did not end within {most:,} sites",
             )
-        self._checks += 1
-        if self._checks % _SELDOM:
-            return
         elapsed = self.own_time.seconds()
         if elapsed > self.limits.max_seconds:
             raise RunawayProgramError(

@@ -265,19 +265,30 @@ def test_torch_has_rules_to_write_operations_in_simpler_ones():
     assert torch.ops.aten.hardtanh.default in rules and len(rules) > 100
 
 
-def test_torch_functions_run_their_forward_pass_in_one_thread_only():
+def test_torch_functions_are_applied_by_a_handler_in_one_thread_only():
     class Own(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
+            ctx.save_for_backward(x)
             return x * 2
 
         @staticmethod
         def backward(ctx, grad):
-            return grad * 5
+            return grad * ctx.saved_tensors[0] * 5
 
-    x = torch.tensor(3.0, requires_grad=True)
-    with of_torch.through_forward_passes({of_pyro.SafeLog: lambda x: x - 1}):
+    def handler(function, apply, arguments, options):
+        return of_torch.forward_pass(function, of_torch.Context(), *arguments, **options) + 1
+
+    def outside(function, apply, arguments, options):
+        with of_torch.outside_of_trace():
+            return of_torch.functional(apply(*map(of_torch.plain_of, arguments), **options))
+
+    x, context = torch.tensor(3.0, requires_grad=True), of_torch.Context((True,))
+    with of_torch.functions_applied_by(handler):
+        assert of_torch.functionalized(Own.apply, torch.tensor(3.0)) == 7
+        assert elsewhere(lambda: torch.autograd.grad(Own.apply(x), x)[0]) == 15
+    with of_torch.functions_applied_by(outside):
         assert of_torch.functionalized(Own.apply, torch.tensor(3.0)) == 6
-        assert of_torch.functionalized(of_pyro.SafeLog.apply, torch.tensor(3.0)) == 2
-        assert elsewhere(lambda: torch.autograd.grad(Own.apply(x), x)[0]) == 5
-    assert torch.autograd.grad(Own.apply(x), x)[0] == 5
+    assert torch.autograd.grad(Own.apply(x), x)[0] == 15
+    of_torch.forward_pass(Own, context, torch.tensor(3.0))
+    assert Own.backward(context, 1.0) == 15 and context.needs_input_grad == (True,)
