@@ -201,7 +201,7 @@ def test_endless_recursion():
         model(depth + 1)
 
     with pytest.raises(errors.RunawayProgramError, match=r"recursed too deeply.*'x_\d+'"):
-        run(model)
+        run(model, discovery=pathmix.PriorDiscovery(4))
 
 
 def coins():
