@@ -34,7 +34,7 @@ from pathmix.training.estimators import OWN_MINIBATCHES, Gradient, Seen
 from pathmix.training.importance import Importance, importance
 from pathmix.training.loop import TrainingState
 from pathmix.training.minibatches import Minibatches
-from pathmix.training.settling import could_bring
+from pathmix.training.settling import last_steps
 from pathmix.training.starts import Start, falling_rates, likelihood_powers
 from pathmix.training.watch import JumpWatch
 
@@ -46,8 +46,6 @@ _RISE_SAMPLES = 256
 _FEWEST_TRIED = 64
 _TRIED_BYTES = 2**25
 _INERT_ROWS = 64
-_NOTHING = 0.05  # nats, for which no further steps are taken,
-_FEWEST_LAST = 500  # but so many, over which the learning rate falls
 
 
 @dataclass(frozen=True)
@@ -306,20 +304,24 @@ class PathFit:
         if looking:
             self.has_settled = False
         while left > 0:
-            lately = start.steps - begun
-            rest = max(lately // 2, _FEWEST_LAST)
-            if self.options.stop_early and left > half > rest and self._settled(start, lately, left):
-                told(Turn(left - rest, start.level(lately)))
-                iterations, left, half, quarter = 2 * rest, rest, rest, -(-rest // 2)
-                self.has_settled = looking
-            if left == half and looking and self.options.adapt_gradient:
+            rest = None
+            if self.options.stop_early and left > half:
+                rest = last_steps(start.history, start.steps - begun, left)
+            settled = rest is not None and half > rest
+            if (left == half or settled) and looking and self.options.adapt_gradient:
+                before = self.gradient
                 yield from self._look_again(start.state.params)
                 if self.gradient.estimator == "reparam":
                     self.gradient = self.watch.gradient
+                settled = settled and self.gradient == before  # by which it settled
+            if settled and rest is not None:
+                told(Turn(left - rest, start.level(start.steps - begun)))
+                iterations, left, half, quarter = 2 * rest, rest, 0, -(-rest // 2)
+                self.has_settled = looking
             if left == quarter:
                 start.earlier = start.state.params
             # The last half and the last quarter start with calls of their own.
-            stop = next(stop for stop in (half, quarter, 0) if left > stop)
+            stop = max(stop for stop in (half, quarter, 0) if left > stop)
             calls, block = self.calls, self.blocks
             count = min(left - stop, calls.steps)
             self.blocks += 1
@@ -341,11 +343,6 @@ class PathFit:
             left -= count
             usable = elbos[np.isfinite(elbos)]
             told(Turn(count, float(usable.mean()) if len(usable) else -math.inf))
-
-    @staticmethod
-    def _settled(start: Start, lately: int, left: int) -> bool:
-        recent = np.concatenate([np.zeros(0), *start.history])[start.steps - lately :]
-        return could_bring(recent, left) < _NOTHING
 
     def estimate_elbo(self) -> Asking[None]:
         """The truncated ELBO on the full data (Eq. 11), from the guide as it is now."""

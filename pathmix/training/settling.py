@@ -1,10 +1,21 @@
 """Whether a guide has settled: what further steps would bring, by what the last ones did."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+_NOTHING = 0.05  # nats, for which no further steps are taken,
+_FEWEST_LAST = 500  # but so many, over which the learning rate falls
 _FEWEST = 500  # steps in each of the two stretches that are compared
 _BATCHES = 10  # of each, whose means tell how sure the difference is
 _LOST = 0.01  # of the steps may have had no usable particle
+
+
+def last_steps(history: Sequence[np.ndarray], lately: int, left: int) -> int | None:
+    """How many steps of those left are enough, after so many lately; None where all may be needed."""
+    recent = np.concatenate([np.zeros(0), *history])
+    recent = recent[len(recent) - lately :]
+    return max(lately // 2, _FEWEST_LAST) if could_bring(recent, left) < _NOTHING else None
 
 
 def could_bring(history: np.ndarray, left: int) -> float:

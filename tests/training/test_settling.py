@@ -11,7 +11,7 @@ from tests import exact
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-@pytest.mark.parametrize("slope", [0.0, 1e-5, 1e-4])
+@pytest.mark.parametrize("slope", [1e-5, 1e-4])
 def test_what_is_left_is_not_underestimated(slope, noise):
     """A rise that goes on as before brings at most what is said, in all of fifty histories."""
     for seed in range(50):

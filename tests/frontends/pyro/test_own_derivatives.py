@@ -5,8 +5,8 @@ import pyro
 import pyro.distributions as dist
 import pytest
 import torch
-from scipy import special
 
+from benchmarks.catalogue.programs.networks import Bessel
 from pathmix.errors import PathmixWarning
 from pathmix.frontends.pyro.flatten import flatten
 from pathmix.frontends.pyro.lowering import callback
@@ -51,20 +51,6 @@ class OfTwo(torch.autograd.Function):
     def backward(ctx, weight, _):
         x, y = ctx.saved_tensors
         return 3 * weight * y, 5 * weight * x
-
-
-class Bessel(torch.autograd.Function):
-    """Leaves PyTorch in both passes."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return torch.as_tensor(special.jv(1.5, x.detach().numpy()))
-
-    @staticmethod
-    def backward(ctx, weight):
-        (x,) = ctx.saved_tensors
-        return weight * torch.as_tensor(special.jvp(1.5, x.detach().numpy()))
 
 
 class Swapped(torch.autograd.Function):
