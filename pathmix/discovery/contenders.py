@@ -57,7 +57,7 @@ class Contender(Generic[Work]):
 
     @property
     def flaw(self) -> Flaw | None:
-        return self.slp.facts.flaw
+        return self.target.flaw
 
 
 Rate = Callable[[Sequence[Contender[Work]]], Rating]

@@ -40,7 +40,7 @@ _SPENT = 256  # paths, at most, whose neighbours are asked for
 _LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last ranked high
 _FIRST_TRUST = 0.25
 _IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last;
-_VAIN, _NOTHING = 2, 1e-4  # so are these, where sites do not nest: in grammars, long ways lead past bad paths
+_VAIN, _NOTHING = 2, 2e-3  # so are these, where sites do not nest: in grammars, long ways lead past bad paths
 
 
 @dataclass(frozen=True)

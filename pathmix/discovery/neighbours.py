@@ -20,7 +20,8 @@ _MOST_VALUES = 12  # of a site, those nearest to its own
 _MOST_EXCHANGED = 64  # elements of a vector, up to which any two are exchanged
 _MOST_MIRRORED = 32
 _TOKENS = re.compile(r"[^\W_]+|[\W_]+")
-_COUNTED = re.compile(r"^(.*?)(0|[1-9]\d*)$")
+_ENDS_IN_NUMBER = re.compile(r"^(.*?)(\d+)$")
+_LARGE_DIGITS, _MANY_DIGITS = frozenset("3456789"), 3
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
 
 
@@ -36,19 +37,30 @@ class Grammar:
 
     def __init__(self) -> None:
         self._nests: dict[Nest, dict[PinnedValue, None]] = {}
+        self._numbers: dict[str, set[str]] = {}  # by what stands before them
 
     def learn(self, pinned: dict[str, PinnedValue]) -> None:
         """Which names lie below which others."""
-        counted = _counted(pinned)
+        for name in pinned:
+            if found := _ENDS_IN_NUMBER.match(name):
+                self._numbers.setdefault(found[1], set()).add(found[2])
         for name in pinned:
             for outer, inner, rest in _splits(name):
-                if outer + rest in pinned and outer + rest not in counted:
+                if outer + rest in pinned and not self._counts(outer + rest):
                     above = self._nests.setdefault(Nest(inner, rest), {})
                     above[pinned[outer + rest]] = None
         # `k.l.r.kind` lies below `k.l.kind`, and not below `k.r.kind`.
         rests = dict.fromkeys(nest.rest for nest in self._nests)
         own = [r for r in rests if not any(r != other and other and r.endswith(other) for other in rests)]
         self.nests = {nest: values for nest, values in self._nests.items() if nest.rest in own}
+
+    def _counts(self, name: str) -> bool:
+        """Whether it is one of `x_0` to `x_12`, where `x_12` does not lie below `x_1`: trees have few digits,
+        and zeros before others."""
+        found = _ENDS_IN_NUMBER.match(name)
+        numbers = self._numbers[found[1]] if found else set()
+        padded = any(number.startswith("0") and number != "0" for number in numbers)
+        return not padded and len(numbers & _LARGE_DIGITS) >= _MANY_DIGITS
 
     def below(self, rest: str, value: PinnedValue) -> list[str]:
         """What may lie below a node with some value."""
@@ -295,21 +307,6 @@ def _exchanged(pinned: Proposal) -> Iterator[Proposal]:
         for one, other in itertools.combinations(names, 2):
             if pinned[one] != pinned[other]:
                 yield pinned | {one: pinned[other], other: pinned[one]}
-
-
-def _counted(names: Iterable[str]) -> set[str]:
-    """Names that count, as `x_0` to `x_12`: `x_12` does not lie below `x_1`."""
-    numbers: dict[str, dict[str, int]] = {}
-    for name in names:
-        found = _COUNTED.match(name)
-        if found:
-            numbers.setdefault(found[1], {})[name] = int(found[2])
-    return {
-        name
-        for group in numbers.values()
-        if len(group) > 10 and max(group.values()) - min(group.values()) == len(group) - 1
-        for name in group
-    }
 
 
 def _splits(name: str) -> Iterable[tuple[str, str, str]]:

@@ -30,6 +30,10 @@ class Sighting:
     first: int
     others: int = 0  # runs with discrete sites put in: prior runs of the cell, but not of the program
 
+    def is_fresh(self, runs: int) -> bool:
+        """Whether the first of so many prior runs that took it came late. (Others tell nothing.)"""
+        return self.count > 0 and self.first >= runs // 4
+
 
 @dataclass(frozen=True)
 class PriorMass:
@@ -52,7 +56,7 @@ def prior_mass(
     kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
     if not _consistent({cell for _, cell in kept}):
         kept = [(replace(sighting, others=0), EVERYTHING) for sighting, _ in kept]
-    fresh = sum(sighting.first >= runs // 4 for sighting in seen)
+    fresh = sum(sighting.is_fresh(runs) for sighting in seen)
     once = sum(sighting.count == 1 for sighting in seen)
     if not is_whole or len(kept) < len(seen):
         masses = tuple(cell.probability if cell.is_path else s.count / runs for s, cell in kept)
@@ -76,7 +80,7 @@ def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
         once[cell] += sighting.count + sighting.others == 1
     rest = _rest(cell.probability for cell in visits)
     divided = [cell for cell in visits if not cell.is_path and not cell.is_closed]
-    fresh = sum(sighting.first >= runs // 4 for sighting, cell in seen if cell in divided)
+    fresh = sum(sighting.is_fresh(runs) for sighting, cell in seen if cell in divided)
     # Of a cell that only led runs came to, nothing is known: all of it counts as unseen.
     within = sum(cell.probability * (once[cell] / visits[cell] if visits[cell] else 1.0) for cell in divided)
     # Prior runs tell nothing of a cell that none of them came to.

@@ -231,7 +231,8 @@ class SDVI:
                 if same not in known:
                     known[same] = self._formulate(target, guide, executables, root.child(1, number))
                     structures.add(target.structure)
-                    if len(structures) <= _REHEARSED:  # with more, not all are going to be trained
+                    # With more structures, not all are going to be trained.
+                    if len(structures) <= _REHEARSED and known[same].flaw is None:
                         workshop.rehearse(known[same])
                 first = known[same].target
                 return target if target is first else as_twin(target, first), known[same]

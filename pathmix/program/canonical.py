@@ -1,9 +1,10 @@
 """The canonical form of a graph: the same for graphs that compute the same of other numbers.
 
-What depends on known inputs and captured arrays only is evaluated, once. Sums are flattened and their known
-terms merged; operands that may change places, and the inputs themselves, are put in an order that depends on
-what is done with them and not on where or under which name they stand in the program. Sixteen subsets of four
-regression coefficients are then five graphs, and a sum of two kernels is the same in either order.
+What depends on known inputs and captured arrays only is evaluated, once. Sums are flattened, their known
+terms merged and their equal ones counted; operands that may change places, and the inputs themselves, are put
+in an order that depends on what is done with them and not on where or under which name they stand in the
+program. Sixteen subsets of four regression coefficients are then five graphs, and a sum of two kernels is the
+same in either order.
 """
 
 import hashlib
@@ -16,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.doors.jax import ShapedArray
+from pathmix.program.collected import collected
 from pathmix.program.graph import Graph
 from pathmix.program.identity import operation_identity, type_identity
 from pathmix.program.known import evaluate_known
-from pathmix.program.operations import Operation, Value, as_jaxpr, operations, plain
+from pathmix.program.operations import COMMUTATIVE, Operation, Value, as_jaxpr, operations, plain
 from pathmix.program.repeated import without_repetition
 
-_COMMUTATIVE = ("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 _EXPANDING = ("broadcast_in_dim", "iota")  # cheaper to do again than to keep
 _ROUNDS = 4  # of telling inputs apart by their use
 
@@ -58,6 +59,7 @@ def canonical(
     for operation in done:
         if operation in terms:
             operation.operands = _merged(terms[operation])
+    done, outputs = collected(done, outputs, terms)
     done, outputs = without_repetition(done, outputs)
 
     names = {i: str(place) for place, i in enumerate(order or ())} or dict(enumerate(kinds or ()))
@@ -181,7 +183,7 @@ def _upward(done: Sequence[Operation], given: Colours, identities: dict[Operatio
     colours = dict(given)
     for operation in done:
         below = [_colour(colours, value) for value in operation.operands]
-        if operation.name in _COMMUTATIVE:
+        if operation.name in COMMUTATIVE:
             below.sort()
         for position, value in enumerate(operation.results):
             colours[value] = hash((identities[operation], position, *below))
@@ -199,7 +201,7 @@ def _downward(
         above = [hash(tuple(sorted(uses.get(value, ())))) for value in operation.results]
         mine = hash((identities[operation], *above, *(_colour(colours, v) for v in operation.results)))
         for position, value in enumerate(operation.operands):
-            place = -1 if operation.name in _COMMUTATIVE else position
+            place = -1 if operation.name in COMMUTATIVE else position
             uses.setdefault(value, []).append(hash((mine, place)))
     return {value: hash(tuple(sorted(these))) for value, these in uses.items()}
 
@@ -223,7 +225,7 @@ def _visited(
         return value.constant is not None, _colour(colours, value), place.get(value, 0)
 
     for operation in done:
-        if operation.name in _COMMUTATIVE:
+        if operation.name in COMMUTATIVE:
             operation.operands = sorted(operation.operands, key=key)
     left: list[Any] = list(outputs)[::-1]
     while left:  # without recursion: long programs make deep graphs

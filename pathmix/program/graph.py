@@ -85,6 +85,20 @@ class Graph:
         """Equal for graphs that differ only in the captured arrays."""
         return self.known_structure or identity(self.jaxpr)
 
+    def is_known_zero(self, output: int) -> bool:
+        """Whether an output is a sum with a captured term of minus infinity: a density that is zero."""
+        captured = dict(zip(self.jaxpr.invars, self.consts, strict=False))
+        sums = {eqn.outvars[0]: eqn for eqn in self.jaxpr.eqns if eqn.primitive.name == "add"}
+        left: list[Any] = [self.jaxpr.outvars[output]]
+        while left:
+            atom = left.pop()
+            if isinstance(atom, Literal):
+                continue
+            if atom in captured and captured[atom].ndim == 0 and np.isneginf(captured[atom]):
+                return True
+            left += sums[atom].invars if atom in sums else ()
+        return False
+
     @cached_property
     def has_slope(self) -> bool:
         """Whether it can be differentiated backwards: a loop whose end is not known cannot."""

@@ -9,6 +9,7 @@ import numpy as np
 from pathmix.doors.jax import Jaxpr, JaxprEqn, Literal, ShapedArray, Var, literal, nameless
 from pathmix.program.dependence import opened
 
+COMMUTATIVE = ("add", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 # Calls that mean nothing but what they call. Those with rules of their own (for derivatives, for batches)
 # stay closed.
 _CALLS = ("pjit", "jit", "closed_call", "core_call")

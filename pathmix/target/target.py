@@ -16,7 +16,7 @@ import numpy as np
 from pathmix.program.canonical import canonical
 from pathmix.program.dependence import Sites
 from pathmix.program.graph import Graph
-from pathmix.program.slp import Site, StraightLineProgram
+from pathmix.program.slp import Flaw, Site, StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region
 from pathmix.target.coordinates import Coordinates, MapArguments, kinds, make_coordinates
@@ -88,6 +88,18 @@ class Target:
     def sites(self) -> tuple[Site, ...]:
         """The free sites in canonical order: graphs and coordinates number them so."""
         return self.coordinates.sites
+
+    @cached_property
+    def flaw(self) -> Flaw | None:
+        """Why the path has no density, whatever its free sites are."""
+        known = self.slp.facts.flaw
+        if known is not None or not any(self.graphs.density.is_known_zero(part) for part in (0, 1)):
+            return known
+        return Flaw(
+            "impossible",
+            "Whatever the values of its sites are, the density is zero: an observed site or a factor has a "
+            "log-density of -inf on this path.",
+        )
 
     @cached_property
     def structure(self) -> tuple[Any, ...]:

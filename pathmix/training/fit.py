@@ -153,7 +153,7 @@ class PathFit:
 
     @property
     def flaw(self) -> Flaw | None:
-        return self.target.slp.facts.flaw
+        return self.target.flaw
 
     @property
     def elbo(self) -> float:

@@ -57,6 +57,10 @@ FUNCTIONS = {
     "an input used nowhere": lambda a, b, c: a * 2.0,
     "an output that is known": lambda a, b, c: c * 2.0 + 0.0 * a,
     "both the same": lambda a, b, c: a + a + b * b + (c + c),
+    "one term again and again": lambda a, b, c: sum([jnp.sin(a)] * 5, b) + jnp.sin(a) * c,
+    "nothing but one term": lambda a, b, c: jnp.sin(a) + jnp.sin(a) + jnp.sin(a),
+    "arrays again and again": lambda a, b, c: jnp.sum(sum([jnp.sin(a * X)] * 3) + b * X) + c,
+    "almost the same": lambda a, b, c: sum(jnp.sin(a * k) for k in (1.0, 2.0, 1.0, -0.0, 0.0)) * b + c,
     "whole numbers": lambda a, b, c: a ** (2 + 1) + jnp.where(jnp.arange(3) == 1, b, c).sum(),
 }
 
@@ -105,6 +109,22 @@ def subset(chosen):
 def test_subsets_of_one_size_are_one_structure():
     chosen = [c for size in range(1, 5) for c in itertools.combinations(range(4), size)]
     assert len(chosen) == 15 and len({subset(c) for c in chosen}) == 4
+
+
+def tosses(heads, tails):
+    """The density of a coin's chance after so many tosses, one by one."""
+
+    def density(p):
+        terms = [jnp.log(p) for _ in range(heads)] + [jnp.log1p(-p) for _ in range(tails)]
+        return [sum(terms, -(p**2))]
+
+    return canonical(graph(density, 0.3), [None]).graph.structure
+
+
+def test_loops_of_all_lengths_are_one_structure():
+    """As long as anything comes again."""
+    assert len({tosses(heads, tails) for heads, tails in itertools.product(range(1, 6), repeat=2)}) == 2
+    assert tosses(1, 1) != tosses(2, 1) == tosses(1, 2) == tosses(7, 3)
 
 
 KERNELS = {

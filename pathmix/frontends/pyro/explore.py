@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from pathmix.frontends.patience import Patience
-from pathmix.frontends.pyro.foresight import Foresight
+from pathmix.frontends.pyro.foresight import Alike, Foresight
 from pathmix.frontends.pyro.record import record
 from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.scope import frontend_scope
@@ -85,12 +85,17 @@ def _forced(
     """Runs whose discrete sites are forced to the path; those that leave it all the same are dropped."""
     pinned = dict(path.pinned)
     runs: _Runs = {}
+    alike: list[Alike] = []
     with frontend_scope():
-        for position in positions:
+        for number, position in enumerate(positions):
             word = int(words[position])
             try:
-                foreseen = foresight.run(word, pinned)
-                run = foreseen if isinstance(foreseen, Run) else record(program, word, Wishes(), follow=path)
+                run = foresight.run(word, pinned)
+                if not isinstance(run, Run) and alike:
+                    run = alike[0].other(word)
+                elif not isinstance(run, Run):  # the first tells whether others will be alike
+                    learns = alike if number == 0 else None
+                    run = record(program, word, Wishes(), follow=path, alike=learns)
             except LeftPath:
                 continue
             if not isinstance(run, FailedRun):

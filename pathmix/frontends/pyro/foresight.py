@@ -57,6 +57,22 @@ def kept(msg: Any, position: int, *, is_discrete: bool) -> Draw | None:
     return Draw(msg["name"], distribution, arguments, position, is_discrete)
 
 
+@dataclass(frozen=True)
+class Alike:
+    """A run with discrete sites forced whose continuous draws change nothing but their own values.
+
+    They come to no decision and to no distribution of another continuous site, so others are drawn alike.
+    """
+
+    run: Run
+    draws: tuple[Draw, ...]  # of the continuous sites
+
+    def other(self, word: int) -> Run:
+        """The run of another seed along the same path."""
+        drawn = {draw.name: as_engine(as_numpy(draw.value(word))) for draw in self.draws}
+        return replace(self.run, values=self.run.values | drawn, is_foreseen=True)
+
+
 class Foresight:
     """What the runs so far have shown."""
 

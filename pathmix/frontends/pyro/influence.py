@@ -5,6 +5,8 @@ statements about the same distributions. A continuous value has a say where it i
 the number of elements or an index, where an operation checks it, and in the distribution of another site.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -22,13 +24,22 @@ class Influence(TorchDispatchMode):
     def __init__(self, *, goes_on: bool = False) -> None:
         super().__init__()
         self.goes_on = goes_on
-        self.has_say = False
+        self.has_say = self.is_paused = False
         self._reached: set[int] = set()  # storages
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         while self._reached:
             release(self._reached.pop())
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While something is drawn that nobody is going to use."""
+        self.is_paused = True
+        try:
+            yield
+        finally:
+            self.is_paused = False
 
     def add(self, tensor: torch.Tensor) -> None:
         with without_torch_function():
@@ -54,7 +65,7 @@ class Influence(TorchDispatchMode):
         options = kwargs or {}
         with without_torch_function():
             result = func(*args, **options)
-            if not self._reached or (self.has_say and not self.goes_on):
+            if self.is_paused or not self._reached or (self.has_say and not self.goes_on):
                 return result
             reached = [t for t in tensors_in((args, *options.values())) if self.reaches(t)]
             if reached:

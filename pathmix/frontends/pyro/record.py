@@ -18,7 +18,7 @@ from pathmix.errors import InvalidParameterError, PathmixError, ProgramError, Ru
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn, not_drawn_as_whole
 from pathmix.frontends.parameters import Parameter, invalid, parameters
-from pathmix.frontends.pyro.foresight import Draw, Foresight, kept, reseed
+from pathmix.frontends.pyro.foresight import Alike, Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
@@ -53,12 +53,14 @@ def record(
     wishes: Wishes,
     follow: Path | None = None,
     foresight: Foresight | None = None,
+    alike: list[Alike] | None = None,
 ) -> Run | FailedRun:
     """Run the program once. With `follow`, discrete sites are forced to the values of that path.
 
-    `foresight` learns from the run.
+    `foresight` learns from the run; or `alike` gets it, if others along its path are drawn as it was.
     """
-    recorder = _Recorder(program, word, wishes, follow, None if foresight is None else Influence())
+    watched = foresight is not None or alike is not None
+    recorder = _Recorder(program, word, wishes, follow, Influence() if watched else None)
     with (
         only("pyro"),
         subsampling(whole),
@@ -85,10 +87,13 @@ def record(
                 raise wrong from error
             return recorder.failed(error)
     if recorder.reach is None and program.watched:
-        return record(program, word, wishes, follow, foresight)
+        return record(program, word, wishes, follow, foresight, alike)
     run = recorder.run()
-    if foresight is not None and recorder.influence is not None:
-        foresight.learn(recorder.settled, run, is_settled=not recorder.influence.has_say)
+    is_settled = recorder.influence is not None and not recorder.influence.has_say
+    if foresight is not None:
+        foresight.learn(recorder.settled, run, is_settled=is_settled)
+    if alike is not None and is_settled:
+        alike.append(Alike(run, tuple(recorder.settled)))
     return run
 
 
@@ -194,8 +199,11 @@ class _Recorder(Messenger):
             msg["value"], msg["is_observed"] = None, False
         elif self.wishes.simulates(name, observed=observed):
             unobserve(msg)
+        # Of a run along a path, the distributions of continuous sites alone.
+        matters = self.follow is None or (is_latent(msg) and msg["name"] not in self.forced)
         for parameter, _, bad in self._checked_parameters(msg):
-            self.overlook(parameter.value)
+            if matters:
+                self.overlook(parameter.value)
             if bad.any():
                 self.invalid.append(parameter.outside(msg["name"], caller()))
         if msg["value"] is None:
@@ -212,9 +220,11 @@ class _Recorder(Messenger):
 
     def _draw(self, msg: Any) -> None:
         self._reseed()
-        draw = self._settled_draw(msg)
+        is_forced = msg["name"] in self.forced
+        draw = None if is_forced else self._settled_draw(msg)
         try:
-            value = msg["fn"](*msg["args"], **msg["kwargs"])
+            with nullcontext() if self.influence is None or not is_forced else self.influence.paused():
+                value = msg["fn"](*msg["args"], **msg["kwargs"])
         except NotImplementedError as error:
             if "not implemented for" in str(error):  # a type of numbers, not the distribution
                 raise not_drawn_as_whole(msg["name"], msg["fn"], caller(), error) from error
@@ -228,7 +238,8 @@ class _Recorder(Messenger):
         if msg["infer"].get(SIMULATED):
             self.observed[name] = as_numpy(value)
         elif is_latent(msg):
-            self._note(draw, value)
+            if not is_forced:
+                self._note(draw, value)
             given = self._given_value(msg, value)
             value = value if given is None else given
             if self.reach is not None and not is_discrete(msg):
@@ -252,7 +263,8 @@ class _Recorder(Messenger):
         if self.influence is None or self.influence.has_say or not is_latent(msg):
             return None
         draw = kept(msg, self._position, is_discrete=is_discrete(msg))
-        self.influence.has_say = draw is None
+        # What a path leaves open may change all that comes after.
+        self.influence.has_say = draw is None or (self.follow is not None and draw.is_discrete)
         return draw
 
     def _note(self, draw: Draw | None, value: torch.Tensor) -> None:
