@@ -84,12 +84,13 @@ class Exploration(Generic[Work]):
             self._take(discovery.discover(program, seed, self._announce))
             return
         expedition = self._expedition = discovery.begin(program, seed, self._announce)
-        while (
-            rate is not None
-            and expedition.goes_on
-            and expedition.further(rate(self._listed(expedition.snapshot())))
-        ):
-            pass
+        rated = 0
+        while rate is not None and expedition.goes_on:
+            rated = len(self._announced)
+            if not expedition.further(rate(self._listed(expedition.snapshot()))):
+                break
+        if rate is not None and 0 < rated < len(self._announced):  # the last ones
+            rate(self._listed(expedition.snapshot()))
         self._take(expedition.result())
 
     def again(self, rating: Rating) -> None:

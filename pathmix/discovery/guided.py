@@ -40,7 +40,7 @@ _SPENT = 256  # paths, at most, whose neighbours are asked for
 _LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last ranked high
 _FIRST_TRUST = 0.25
 _IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last;
-_VAIN, _NOTHING = 2, 2e-3  # so are these, where sites do not nest: in grammars, long ways lead past bad paths
+_VAIN, _NOTHING = 1, 1e-3  # so is this, where sites do not nest: in grammars, long ways lead past bad paths
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Guided(PriorRuns):
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
     those first whose relatives promise most, as far as such predictions paid. A round has at most
     `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
-    all together (or two next to nothing, where sites do not nest as in grammars), or there were `rounds`.
+    all together (or one next to nothing, where sites do not nest as in grammars), or there were `rounds`.
 
     >>> Guided(rounds=5).rounds
     5

@@ -12,6 +12,7 @@ from pathmix.engine.progress import ProgressBar
 from pathmix.engine.requests import Asking
 from pathmix.evidence.scout import place, scout
 from pathmix.evidence.weigh import QUICK_VOLUME, look_at
+from pathmix.methods.claims import small
 from pathmix.methods.strays import strays
 from pathmix.posterior.evidence import FEW_DRAWS, UNKNOWN, Efforts
 from pathmix.program.values import SiteValues
@@ -40,9 +41,10 @@ class Scouting:
         efforts: Efforts,
         *,
         several: bool,
+        by_evidence: bool = True,
     ) -> None:
         self.workshop, self.progress, self.efforts = workshop, progress, efforts
-        self.iterations, self.budget = iterations, budget
+        self.iterations, self.budget, self.by_evidence = iterations, budget, by_evidence
         self.starts = _STARTS if several else None
         self._smallest = math.inf
         self._seen: set[PathFit] = set()
@@ -57,7 +59,8 @@ class Scouting:
         self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")
         self._seen.update(one.work for one in new)
         self._look_at(new)
-        self._train([one for one in new if self._needs_training(one)], fitting)
+        enough = self._looked_at_enough(contenders)
+        self._train([o for o in new if self._needs_training(o) and o.work not in enough], fitting)
         ranked = sorted(fitting, key=lambda one: -_worth(one.work))
         worth = {one.slp.path: _worth(one.work) for one in contenders}
         return Rating(worth, strays(self.workshop, ranked))
@@ -66,21 +69,26 @@ class Scouting:
         """Whether any evidence is known so far."""
         return any(_is_known(fit) for fit in self._seen)
 
-    def set_aside(self, fitting: Sequence[Fitting]) -> None:
-        """Leave out what is far below the best: nothing is trained there, and its first evidence stays.
+    def set_aside(self, contenders: Sequence[Fitting]) -> None:
+        """Leave out what is far below the best, or claims next to nothing: its first evidence stays.
 
         Paths that prior runs took get the benefit of the doubt: a first look may miss a narrow mode. After
         Ctrl-C nothing more is trained, so what was looked at is left with that.
         """
+        fitting, enough = problems(contenders), self._looked_at_enough(contenders)
         interrupted = self.workshop.executor.stopping.is_set()
         best = max((_worth(one.work) for one in fitting if _is_known(one.work)), default=-math.inf)
         for one in fitting:
             fit = one.work
             far = fit.evidence.is_hopeless(best) if one.followers else _worth(fit) < best - _FAR
-            hopeless = far and fit.start is None
+            hopeless = (far or fit in enough) and fit.start is None
             begun = fit.steps or hopeless or not fit.trainable
             fit.was_cut_off = interrupted and _is_known(fit) and not begun
             fit.was_set_aside = fit in self._seen and (hopeless or fit.was_cut_off)
+
+    def _looked_at_enough(self, contenders: Sequence[Fitting]) -> set[PathFit]:
+        """ELBOs need guides."""
+        return small(contenders) & self._seen if self.by_evidence else set()
 
     def _look_at(self, new: Sequence[Fitting]) -> None:
         """At paths whose densities are small, without compiling anything else."""

@@ -240,7 +240,13 @@ class SDVI:
             efforts = Efforts(self.evidence_draws, self.smc_evaluations, self.symmetry)
             iterations = self.discovery.iterations if isinstance(self.discovery, GuidedDiscovery) else 0
             scouting = Scouting(
-                workshop, progress, iterations, self.allocation.budget, efforts, several=self.starts != 1
+                workshop,
+                progress,
+                iterations,
+                self.allocation.budget,
+                efforts,
+                several=self.starts != 1,
+                by_evidence=self.weights != "elbo",
             )
             with watch.stage("discovery"), executor.attentive(scouting.has_found):
                 exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
@@ -250,7 +256,7 @@ class SDVI:
 
             progress.stage(f"initialisation: {len(fitting)} problems of {len(structures)} structures")
             with watch.stage("initialisation"):
-                scouting.set_aside(fitting)
+                scouting.set_aside(exploration.contenders)
                 left = [one for one in fitting if one.work.start is None and not one.work.was_set_aside]
                 scouting.initialise(left)
                 if earlier is not None:
@@ -268,7 +274,7 @@ class SDVI:
             fits = [one.work for one in fitting]
             interrupted = executor.stopping.is_set()
             if interrupted:
-                scouting.set_aside(fitting)
+                scouting.set_aside(contenders)
                 if not any(fit.steps or fit.was_set_aside for fit in fits):
                     raise KeyboardInterrupt  # nothing to keep yet
 

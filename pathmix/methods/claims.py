@@ -1,0 +1,52 @@
+"""Paths for which a first look is enough.
+
+A path claims the weight that its evidence gives it, if that is settled. If it is not, it claims what its
+prior mass would have at the best mean likelihood of any path, if that is more. What claims little, all of it
+together, needs no training.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from pathmix.discovery.contenders import Contender
+from pathmix.posterior.evidence import FEW_DRAWS
+from pathmix.posterior.weights import path_weights
+from pathmix.training.fit import PathFit
+
+_TOGETHER = 0.05  # of the weight
+_UNSETTLED = 1e-4  # a claim that is not settled may be wrong by far
+
+
+def small(contenders: Sequence[Contender[PathFit]]) -> set[PathFit]:
+    """The problems that were looked at and claim least, as long as they claim next to nothing."""
+    logs = [one.work.evidence.log_evidence for one in contenders]
+    if not np.any(np.isfinite(logs)):
+        return set()
+    weights = path_weights(logs)
+    best = max(
+        (
+            weight / one.prior_mass
+            for one, weight in zip(contenders, weights, strict=True)
+            if one.prior_mass > 0 and one.work.evidence.effective_draws >= FEW_DRAWS
+        ),
+        default=np.inf,
+    )
+    claims: dict[PathFit, float] = defaultdict(float)  # twins claim together
+    for one, log, weight in zip(contenders, logs, weights, strict=True):
+        settled = one.work.evidence.settled and np.isfinite(log)
+        claims[one.work] += weight if settled else _claim(log, weight, one.prior_mass * best)
+    found, total = set[PathFit](), 0.0
+    for fit, claim in sorted(claims.items(), key=lambda item: item[1]):
+        total += claim
+        if not total <= _TOGETHER:
+            break
+        found.add(fit)
+    return found
+
+
+def _claim(log_evidence: float, weight: float, by_mass: float) -> float:
+    """Of an evidence that is not settled. Without any, nothing can be said."""
+    claim = max(weight, by_mass)
+    return claim if np.isfinite(log_evidence) and claim <= _UNSETTLED else np.inf
