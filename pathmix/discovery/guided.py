@@ -40,7 +40,8 @@ _SPENT = 256  # paths, at most, whose neighbours are asked for
 _LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last ranked high
 _FIRST_TRUST = 0.25
 _IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last;
-_VAIN, _NOTHING = 1, 1e-3  # so is this, where sites do not nest: in grammars, long ways lead past bad paths
+_NOTHING = 1e-3  # so is one with less, where sites do not nest: in grammars, long ways lead past bad paths;
+_FAIR = 50  # and one that does not pay, where prior runs are worth so many draws from the posterior
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,8 @@ class Guided(PriorRuns):
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
     those first whose relatives promise most, as far as such predictions paid. A round has at most
     `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
-    all together (or one next to nothing, where sites do not nest as in grammars), or there were `rounds`.
+    all together (one, where prior runs are as good as draws from the posterior; or one next to nothing, where
+    sites do not nest as in grammars), or there were `rounds`.
 
     >>> Guided(rounds=5).rounds
     5
@@ -98,6 +100,7 @@ class GuidedExpedition(SearchExpedition):
         self._latest: set[Path] = set()
         self._predicted: set[Path] = set()  # of the latest, those that came by prediction
         self._trust = _FIRST_TRUST  # in prediction
+        self._is_fair = False  # prior runs are like draws from the posterior
         self._grammar, self._known = Grammar(), 0
         self._tried: set[tuple[tuple[str, PinnedValue], ...]] = set()
 
@@ -127,8 +130,9 @@ class GuidedExpedition(SearchExpedition):
     @property
     def _is_done(self) -> bool:
         """Whether the last rounds did not pay."""
-        rules = [(_IDLE, _PAYS)] if self._grammar.nests else [(_IDLE, _PAYS), (_VAIN, _NOTHING)]
-        return any(len(self.shares) >= count and sum(self.shares[-count:]) < least for count, least in rules)
+        if self.shares[-1] < (_PAYS if self._is_fair else 0.0 if self._grammar.nests else _NOTHING):
+            return True
+        return len(self.shares) >= _IDLE and sum(self.shares[-_IDLE:]) < _PAYS
 
     def again(self, rating: Rating) -> None:
         """Some runs more, and one more round, if there is anything unseen."""
@@ -144,6 +148,9 @@ class GuidedExpedition(SearchExpedition):
     def _learn(self, worth: Mapping[Path, float], ranked: list[Path]) -> None:
         """What the latest paths brought, and whether those that came by prediction rank higher."""
         weights = dict(zip(ranked, softmax([worth[path] for path in ranked]), strict=True))
+        # Runs of one path are worth the same; a path that none took is as if half a run had.
+        spread = sum(weight**2 / max(self.search.counts[path], 0.5) for path, weight in weights.items())
+        self._is_fair = spread * _FAIR < 1
         share = float(sum(weights.get(path, 0.0) for path in self._latest))
         self.shares.append(share)
         ranks = {path: rank for rank, path in enumerate(_different(worth, ranked), 1)}

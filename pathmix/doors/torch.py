@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 __all__ = [
     "Apply",
     "Context",
-    "TorchDispatchMode",
+    "DispatchMode",
     "asks_for_validity",
     "core_decompositions",
     "forward_pass",
@@ -38,6 +38,15 @@ _torch: Any = torch
 
 # Only the validation of distributions asks this; those made outside our scope may still do it.
 asks_for_validity = getattr(torch, "_is_all_true")
+
+
+class DispatchMode(TorchDispatchMode):
+    """PyTorch wraps the methods of modes to keep its compiler out, which takes longer than what they do, and
+    seconds the first time."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
 
 
 def functorch_level() -> int | None:

@@ -1,6 +1,6 @@
 """Contents: what the outputs of a path's flat graph mean, and what can be told from the graph alone."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,9 +145,11 @@ def _looked_at(flat: FlatGraph) -> list[Node]:
 
 
 def _inputs_behind(
-    flat: FlatGraph, contents: Contents, batch_run: BatchRun, nodes: Iterable[Node]
+    flat: FlatGraph, contents: Contents, batch_run: BatchRun, nodes: Sequence[Node]
 ) -> list[frozenset[str]]:
     """The names of the sites and parameters that each of these nodes depends on."""
+    if not nodes:
+        return []
     places = [*batch_run.values, *(None for _ in contents.subsampled), *contents.open]
     depends: dict[Any, frozenset[str]] = {
         node: frozenset([name]) for name, node in zip(places, flat.inputs, strict=True) if name is not None

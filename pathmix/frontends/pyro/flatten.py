@@ -7,6 +7,7 @@ depends on no input is a constant, and what nothing depends on is dropped.
 import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,12 +34,12 @@ class FlatGraph:
     values: tuple[torch.Tensor, ...]  # of the outputs, at the inputs of the trace
     looked_at: tuple[tuple[Node, Source], ...]  # what PyTorch looked at by itself, and where
 
-    @property
+    @cached_property
     def open(self) -> list[Node]:
         """The operations that depend on inputs which are not pinned."""
         return [node for node in self.operations if node.value is None]
 
-    @property
+    @cached_property
     def known(self) -> dict[Node, Any]:
         """The values that the open operations and the outputs use: constants, and what pinned inputs give."""
         used = dict.fromkeys([*(source for node in self.open for source in node.sources), *self.outputs])

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from pathmix.doors.torch import TorchDispatchMode, release, reserve, storage_id, without_torch_function
+from pathmix.doors.torch import DispatchMode, release, reserve, storage_id, without_torch_function
 from pathmix.frontends.pyro.tape import tensors_in
 
 
-class Influence(TorchDispatchMode):
+class Influence(DispatchMode):
     """While active, follows what the tensors that it is given reach. Views share what they hold.
 
     It ends with the first say that they have, unless it is to go on.

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pathmix.doors.torch import TorchDispatchMode, functionalized, schema_of, without_torch_function
+from pathmix.doors.torch import DispatchMode, functionalized, schema_of, without_torch_function
 from pathmix.program.source import Source, caller
 
 # Operations whose result is not a tensor: PyTorch looks at the values.
@@ -59,11 +59,14 @@ class Node:
     value: Any = None  # where it depends on pinned inputs only
     tape: Any = None  # of everything but constants
     is_drawn: bool = False  # it depends on random numbers that no site draws
+    _sources: "list[Node] | None" = None
 
     @property
-    def sources(self) -> list["Node"]:
+    def sources(self) -> "list[Node]":
         """The nodes among the arguments, each once."""
-        return list(dict.fromkeys(_nodes((self.args, *self.kwargs.values()))))
+        if self._sources is None:
+            self._sources = list(dict.fromkeys(_nodes((self.args, *self.kwargs.values()))))
+        return self._sources
 
     @property
     def is_random(self) -> bool:
@@ -81,7 +84,7 @@ def replaced(arguments: Any, kind: type, function: Callable[[Any], Any]) -> Any:
     return arguments
 
 
-class Tape(TorchDispatchMode):
+class Tape(DispatchMode):
     """While active, operations on the inputs are written down.
 
     `rules` write some operations in terms of others.
