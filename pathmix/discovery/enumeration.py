@@ -67,7 +67,7 @@ def enumerate_values(search: Search, cover: float, most: int, structures: int | 
     for number in range(most):
         known, left = len(search.slps), tree.left
         past.append((known, left))
-        if known >= most or left <= 1 - cover:
+        if known >= most or left <= 1 - cover or search.too_much:
             return
         if structures is not None:
             before, last = past[max(number - _LATELY, 0)]

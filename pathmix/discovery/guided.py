@@ -112,7 +112,7 @@ class GuidedExpedition(SearchExpedition):
         """Whether there is anything unseen, and a discrete site to change, or a decision to turn round."""
         tree = self.search.tree
         can_go = any(path.pinned or tree.is_open_along(path) for path in self.search.slps)
-        return can_go and self.search.unseen_bound > 0
+        return can_go and not self.search.too_much and self.search.unseen_bound > 0
 
     def further(self, rating: Rating) -> bool:
         """Look for neighbours of the best paths; whether there are new ones."""

@@ -15,7 +15,7 @@ from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.steps import settled_of
 from pathmix.discovery.tree import Node, Tree
 from pathmix.discovery.unseen import PriorMass, Sighting, prior_mass
-from pathmix.errors import HiddenRandomnessError, NoLatentSiteError
+from pathmix.errors import HiddenRandomnessError, NoLatentSiteError, UnsupportedSiteError
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun
 from pathmix.program.path import Path
@@ -52,6 +52,7 @@ class Search:
         self.forced: dict[Path, _Rows] = {}  # draws of runs whose discrete sites were forced
         self.structures = Counter[Hashable]()  # of the paths, what is compiled for them
         self.samples = 0  # runs from the prior
+        self.too_much = False  # there are paths whose sums are too wide
         self._is_warm = False  # caches of the program are filled
         self.runs = 0
 
@@ -87,7 +88,7 @@ class Search:
             wanted,
             wishes=Wishes(given, proposed=True),
             have=self._have,
-            on_failure=_leave_out,
+            on_failure=self._leave_out,
         )
         for batch_run in found:
             self.runs += batch_run.runs
@@ -100,6 +101,10 @@ class Search:
             if most is not None and len(self.slps) >= most:
                 return False
         return True
+
+    def _leave_out(self, run: FailedRun) -> None:
+        """Of a run with values put in: what is not seen counts as unseen."""
+        self.too_much = self.too_much or isinstance(run.error, UnsupportedSiteError)
 
     def weighed_tree(self) -> Tree:
         """The tree of decisions, by what runs have told so far."""
@@ -307,10 +312,6 @@ class _Rows:
         if len(chosen):
             self.parts.append({name: array[chosen] for name, array in values.items()})
             self.count += len(chosen)
-
-
-def _leave_out(_: FailedRun) -> None:
-    """Of a run with values put in: what is not seen counts as unseen."""
 
 
 def _changed(batch_run: BatchRun) -> HiddenRandomnessError:

@@ -8,8 +8,10 @@ import numpy as np
 
 from pathmix.errors import UnsupportedSiteError
 from pathmix.program.batch_run import BatchRun
+from pathmix.program.failures import FailedRun
 from pathmix.program.program import Program
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.source import raised_at
 from pathmix.summation.summing import summed_out
 
 
@@ -49,3 +51,8 @@ def undivided(program: Program, batch_run: BatchRun, replay: Replay) -> BatchRun
             program.split[path] = slp.summation is None
             batch_run = replace(batch_run, summed=slp)
     return None if program.split.get(path) else batch_run
+
+
+def too_much(error: UnsupportedSiteError, followed: np.ndarray) -> FailedRun:
+    """Runs along a path that was only proposed, and has too much to sum."""
+    return FailedRun(error, raised_at(error), None, followed, 0)

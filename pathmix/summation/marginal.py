@@ -60,7 +60,8 @@ class Tables:
     def _table(self, term: Term, consts: Sequence[Any], inputs: Sequence[Any]) -> jax.Array:
         """A term for all values of its axes; its elements are along the last axis."""
         counts = [self.plan.sites[axis.site].values for axis in term.axes]
-        values = np.array(list(np.ndindex(*counts)), int).reshape(-1, len(counts))
+        rows = np.arange(int(np.prod(counts)))
+        values = np.stack(np.unravel_index(rows, counts), axis=-1) if counts else np.zeros((1, 0), int)
         given = {}
         for number, colours in term.colours.items():
             site = self.plan.sites[number]

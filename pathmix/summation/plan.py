@@ -15,7 +15,7 @@ import numpy as np
 from pathmix.program.slp import TermOutput
 from pathmix.summation.sets import Sets
 
-_MOST_CELLS = 2**24  # of all tables of one term or one step, over all components of a group
+_MOST_CELLS = 2**21  # of all tables of one term or one step, over all components of a group
 _MOST_VARIABLES = 20_000
 _SMALL = 2**12  # cells, up to which a table may be larger than it must, for fewer rounds
 

@@ -131,6 +131,8 @@ def test_numbers_of_two_digits_are_no_subtrees():
     grammar = Grammar()
     grammar.learn({f"toss_{number}": 0 for number in range(13)})
     assert not grammar.nests
+    grammar.learn({f"second_{number}": 0 for number in (1, 4, 5, 8, 10, 12)})  # with gaps
+    assert not grammar.nests
     grammar.learn(dict.fromkeys(("op0", "op1", "op00", "op01", "op10", "op11"), 1))
     assert grammar.nests
 

@@ -255,6 +255,14 @@ def test_the_bound_holds_in_95_of_100_discoveries(name):
     assert abs(np.mean(errors)) < 1 / runs + 4 * np.std(errors) / np.sqrt(repeats)
 
 
+def test_paths_that_prior_runs_never_took_do_not_raise_the_bound():
+    """A guided search comes to them by other ways, which tell nothing of how much else there is."""
+    everything = Cell((), 1.0, is_path=False)
+    seen = [Sighting(everything, 100, 0), Sighting(everything, 99, 1), Sighting(everything, 1, 120)]
+    led = [Sighting(everything, 0, 200) for _ in range(50)]
+    assert prior_mass([*seen, *led], 200, is_whole=True).bound == prior_mass(seen, 200, is_whole=True).bound
+
+
 @pytest.mark.parametrize(("events", "runs"), [(0, 1), (0, 750), (1, 10), (7, 150), (150, 150), (400, 20_000)])
 def test_the_limit_of_clopper_and_pearson(events, runs):
     wanted = 1.0 if events == runs else stats.beta.ppf(0.95, events + 1, runs - events)

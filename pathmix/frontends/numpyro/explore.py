@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.numpyro.lazily import TooManyRows
 from pathmix.frontends.numpyro.record import record
 from pathmix.frontends.numpyro.replay import replay
 from pathmix.frontends.patience import Patience
 from pathmix.frontends.tree import Tree
-from pathmix.frontends.undecided import undivided
+from pathmix.frontends.undecided import too_much, undivided
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import OnFailure, tell
 from pathmix.program.program import Have, Program
@@ -48,10 +49,19 @@ def explore(
                     left |= waiting.followed
                 break
             if isinstance(found, BatchRun) and found.path.summed and wishes.simulate is None:
-                found = undivided(program, found, replay)
-                if found is None:
+                try:
+                    divided = undivided(program, found, replay)
+                except UnsupportedSiteError as error:
+                    if not wishes.proposed:
+                        raise
+                    followed = np.isin(np.arange(len(left)), rows[found.followed & own])
+                    left &= ~followed
+                    tell(too_much(error, followed), on_failure)
+                    continue
+                if divided is None:
                     tree = Tree()  # the last run ended where others go on
                     continue
+                found = divided
             followed = np.zeros(len(left), bool)
             followed[rows[found.followed & own]] = True
             left &= ~followed

@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.patience import Patience
 from pathmix.frontends.pyro.foresight import Alike, Foresight
 from pathmix.frontends.pyro.record import record
 from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.pyro.undecided import regrouped
+from pathmix.frontends.undecided import too_much
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.failures import FailedRun, OnFailure, tell
 from pathmix.program.path import Path
@@ -64,8 +66,11 @@ def explore(
     def gather(path: Path, runs: _Runs) -> BatchRun:
         return _execution(path, runs, {}, len(wanted), len(runs))
 
+    def leave_out(error: UnsupportedSiteError, runs: _Runs) -> None:
+        tell(too_much(error, _mask(runs, len(wanted))), on_failure)
+
     if wishes.simulate is None:
-        regroup = regrouped(program, groups, gather)
+        regroup = regrouped(program, groups, gather, leave_out if wishes.proposed else None)
     else:  # nobody asks which paths predictions take
         regroup = ((path, runs, None) for path, runs in groups.items())
     for path, followers, made in regroup:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.pyro.replay import deciding_sites, replay
 from pathmix.frontends.pyro.run import Run
 from pathmix.frontends.undecided import undivided
@@ -11,12 +12,16 @@ from pathmix.program.program import Program
 
 Runs = dict[int, Run]  # by the position of the seed in its batch
 Gather = Callable[[Path, Runs], BatchRun]  # a run for all of them
+LeaveOut = Callable[[UnsupportedSiteError, Runs], None]
 
 
 def regrouped(
-    program: Program, groups: dict[Path, Runs], gather: Gather
+    program: Program, groups: dict[Path, Runs], gather: Gather, leave_out: LeaveOut | None
 ) -> Iterator[tuple[Path, Runs, BatchRun | None]]:
-    """Groups of runs by path, with a batch run where one was made already."""
+    """Groups of runs by path, with a batch run where one was made already.
+
+    Paths with too much to sum are left out, if somebody wants to know of that.
+    """
     merged: dict[Path, dict[Path, Runs]] = {}
     for path, runs in groups.items():
         merged.setdefault(_merged(program, path, runs, gather), {})[path] = runs
@@ -24,7 +29,15 @@ def regrouped(
         together = {position: run for runs in parts.values() for position, run in runs.items()}
         if not path.summed:
             yield path, together, None
-        elif (found := undivided(program, gather(path, together), replay)) is not None:
+            continue
+        try:
+            found = undivided(program, gather(path, together), replay)
+        except UnsupportedSiteError as error:
+            if leave_out is None:
+                raise
+            leave_out(error, together)
+            continue
+        if found is not None:
             yield path, together, found
         else:
             yield from ((own, runs, None) for own, runs in parts.items())

@@ -1,5 +1,6 @@
 """Runs that are foreseen are the runs that the program would have made, bit by bit."""
 
+from importlib import import_module
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 from pathmix.engine.precision import engine_scope
 from pathmix.frontends.pyro.foresight import Foresight
+from pathmix.frontends.pyro.record import record
 from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
 from tests.zoo import pyro_programs
@@ -120,7 +122,30 @@ def plates():
         pyro.sample("k", dist.Categorical(torch.ones(2) / 2))
 
 
+def tossed():
+    p = pyro.sample("p", dist.Beta(2.0, 2.0))
+    tosses = 0
+    while not pyro.sample(f"heads_{tosses}", dist.Bernoulli(p)):
+        pyro.sample(f"y_{tosses}", dist.Normal(p, 1.0), obs=torch.tensor(0.5))
+        tosses += 1
+    pyro.sample("z", dist.Normal(torch.zeros(tosses + 1), 1.0).to_event(1))
+
+
+def tossed_and_used():
+    theta = pyro.sample("theta", dist.Dirichlet(torch.ones(3)))
+    k = int(pyro.sample("k", dist.Categorical(theta)))
+    pyro.sample("z", dist.Normal(theta[k], 1.0))
+
+
+def tossed_and_compared():
+    p = pyro.sample("p", dist.Beta(2.0, 2.0))
+    pyro.sample("heads", dist.Bernoulli(p))
+    if p > 0.3:
+        pyro.sample("z", dist.Normal(0.0, 1.0))
+
+
 OWN = [
+    tossed, tossed_and_used, tossed_and_compared,
     written_later, hierarchy, through_a_view, decided, probability, counted, computed_index, fails_at_times,
     invalid_at_times, by_numpy, batched, sparse, plates,
 ]  # fmt: skip
@@ -140,6 +165,8 @@ def explored(model, args):
 def test_foreseen_runs_are_those_of_the_program(model, monkeypatch):
     found, failures = explored(model, PROGRAMS[model])
     monkeypatch.setattr(Foresight, "run", lambda *_: "open")
+    exploring = import_module("pathmix.frontends.pyro.explore")
+    monkeypatch.setattr(exploring, "record", lambda *args, alike=None, **options: record(*args, **options))
     expected, expected_failures = explored(model, PROGRAMS[model])
     assert list(found) == list(expected)
     np.testing.assert_array_equal(failures, expected_failures)
@@ -165,6 +192,15 @@ def runs_of(model):
 def test_one_run_a_path_is_enough_where_nothing_continuous_has_a_say(model):
     runs, paths = runs_of(model)
     assert runs == paths < SEEDS
+
+
+def test_forced_runs_that_are_drawn_alike_need_one_run_a_path():
+    """Beside the runs from the prior: where a continuous value is compared, each needs its own."""
+    found, _ = explored(tossed, ())
+    assert sum(run.inside.sum() for run in found.values()) > 2 * SEEDS
+    assert sum(run.runs for run in found.values()) <= SEEDS + len(found)
+    found, _ = explored(tossed_and_compared, ())
+    assert sum(run.runs for run in found.values()) > SEEDS + len(found)
 
 
 @pytest.mark.parametrize("model", [fails_at_times, invalid_at_times, hierarchy], ids=lambda m: m.__name__)
