@@ -40,8 +40,10 @@ _SPENT = 256  # paths, at most, whose neighbours are asked for
 _LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last ranked high
 _FIRST_TRUST = 0.25
 _IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last;
-_NOTHING = 1e-3  # so is one with less, where sites do not nest: in grammars, long ways lead past bad paths;
-_FAIR = 50  # and one that does not pay, where prior runs are worth so many draws from the posterior
+_VAIN, _FAIR = 2, 50  # so are two, where prior runs are worth so many draws from the posterior,
+_NOTHING = (
+    1e-3  # or if they brought less, where sites do not nest: in grammars, long ways lead past bad paths
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Guided(PriorRuns):
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
     those first whose relatives promise most, as far as such predictions paid. A round has at most
     `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
-    all together (one, where prior runs are as good as draws from the posterior; or one next to nothing, where
+    all together (two, where prior runs are as good as draws from the posterior; or two next to nothing, where
     sites do not nest as in grammars), or there were `rounds`.
 
     >>> Guided(rounds=5).rounds
@@ -130,9 +132,9 @@ class GuidedExpedition(SearchExpedition):
     @property
     def _is_done(self) -> bool:
         """Whether the last rounds did not pay."""
-        if self.shares[-1] < (_PAYS if self._is_fair else 0.0 if self._grammar.nests else _NOTHING):
-            return True
-        return len(self.shares) >= _IDLE and sum(self.shares[-_IDLE:]) < _PAYS
+        few = _PAYS if self._is_fair else 0.0 if self._grammar.nests else _NOTHING
+        rules = ((_IDLE, _PAYS), (_VAIN, few))
+        return any(len(self.shares) >= count and sum(self.shares[-count:]) < least for count, least in rules)
 
     def again(self, rating: Rating) -> None:
         """Some runs more, and one more round, if there is anything unseen."""

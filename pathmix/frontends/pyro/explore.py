@@ -98,7 +98,7 @@ def _forced(
                 run = foresight.run(word, pinned)
                 if not isinstance(run, Run) and alike:
                     run = alike[0].other(word)
-                elif not isinstance(run, Run):  # the first tells whether others will be alike
+                if not isinstance(run, Run):  # the first tells whether others will be alike
                     learns = alike if number == 0 else None
                     run = record(program, word, Wishes(), follow=path, alike=learns)
             except LeftPath:

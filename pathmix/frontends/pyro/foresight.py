@@ -67,9 +67,12 @@ class Alike:
     run: Run
     draws: tuple[Draw, ...]  # of the continuous sites
 
-    def other(self, word: int) -> Run:
-        """The run of another seed along the same path."""
-        drawn = {draw.name: as_engine(as_numpy(draw.value(word))) for draw in self.draws}
+    def other(self, word: int) -> Run | None:
+        """The run of another seed along the same path; None if it has to be made."""
+        try:
+            drawn = {draw.name: as_engine(as_numpy(draw.value(word))) for draw in self.draws}
+        except Exception:  # drawing may need what surrounds a run
+            return None
         return replace(self.run, values=self.run.values | drawn, is_foreseen=True)
 
 

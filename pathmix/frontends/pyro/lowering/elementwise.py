@@ -20,7 +20,7 @@ def _of_two(plain: Callable[..., Any], general: Callable[..., Any]) -> Callable[
     def lowering(x: Any, y: Any) -> Any:
         if isinstance(x, jax.Array):
             if isinstance(y, jax.Array):
-                if x.shape == y.shape and x.dtype == y.dtype:
+                if x.shape == y.shape and x.dtype == y.dtype != jnp.bool_:
                     return plain(x, y)
             elif x.shape == () and isinstance(y, (int, float)) and jnp.issubdtype(x.dtype, jnp.floating):
                 return plain(x, np.asarray(y, x.dtype))
