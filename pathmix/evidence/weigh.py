@@ -169,6 +169,8 @@ def _kept(one: Fitting, task: Asking[None]) -> Asking[None]:
 
 def _first(fit: PathFit) -> Evidence:
     """What the draws for the ELBO tell."""
+    if fit.flaw is not None and fit.flaw.kind == "zero":
+        return Evidence(-np.inf, 0.0, "exact")
     if fit.estimate is None or fit.failure is not None:
         return UNKNOWN
     if fit.target.dim == 0 and np.isneginf(fit.estimate.elbo) and fit.estimate.broken_density == 0:

@@ -94,13 +94,15 @@ def judge(
     return sorted(judged, key=lambda one: (-one.fitted.weight, -one.fitted.log_evidence))
 
 
+_OF_FLAWS = {"impossible": Status.IMPOSSIBLE, "zero": Status.ZERO, "NaN": Status.NAN}
+
+
 def _ruled_out(contender: Contender[Work]) -> tuple[Status, str] | None:
     """What every method says of a path on which work has failed, or which cannot have produced the data."""
     if contender.failure is not None:
         return Status.FAILED, f"{type(contender.failure).__name__}: {contender.failure}"
     if contender.flaw is not None:
-        status = Status.NAN if contender.flaw.kind == "NaN" else Status.IMPOSSIBLE
-        return status, f"{contender.flaw.message} The path carries no weight."
+        return _OF_FLAWS[contender.flaw.kind], f"{contender.flaw.message} The path carries no weight."
     return None
 
 

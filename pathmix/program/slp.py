@@ -70,7 +70,7 @@ class Plate:
 class Flaw:
     """Why the data give a path no density, whatever its latent values."""
 
-    kind: Literal["impossible", "NaN"]
+    kind: Literal["impossible", "zero", "NaN"]
     message: str
 
 

@@ -96,7 +96,7 @@ class Target:
         if known is not None or not any(self.graphs.density.is_known_zero(part) for part in (0, 1)):
             return known
         return Flaw(
-            "impossible",
+            "zero",
             "Whatever the values of its sites are, the density is zero: an observed site or a factor has a "
             "log-density of -inf on this path.",
         )

@@ -345,7 +345,7 @@ def test_bad_paths_get_a_status():
     statuses = [paths[kind].status for kind in range(5)]
     assert statuses == [Status.OK, Status.NAN, Status.ZERO, Status.NAN, Status.OK]
     assert [paths[kind].weight == 0 for kind in range(5)] == [False, True, True, True, False]
-    assert "NaN" in paths[1].message and "positive density" in paths[2].message
+    assert "NaN" in paths[1].message and "the density is zero" in paths[2].message
     assert "count as zero" in paths[4].message
     half = stats.norm.cdf(0.25 / np.sqrt(0.5))  # of the posterior is where the density is a number
     assert paths[4].weight == pytest.approx(half / (1 + half), abs=0.03)
