@@ -11,14 +11,14 @@ from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
 from pathmix.evidence.search import Search, begin, of_importance
 from pathmix.evidence.settle import quick, settle
-from pathmix.posterior.evidence import UNKNOWN, Efforts, Evidence
+from pathmix.posterior.evidence import NO_DENSITY, UNKNOWN, Efforts, Evidence
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
 from pathmix.training.phases import Workshop
 
 _log = logging.getLogger("pathmix")
 
-_NEGLIGIBLE = 2e-3  # a weight; beneath it nothing is settled
+NEGLIGIBLE = 2e-3  # a weight; beneath it nothing is settled
 _SMALL = 1e-2  # one up to which a posterior that looks like one blob needs no second opinion
 _MOST_HOPES = 16
 _CHUNK = 32  # paths that are looked at before it is asked whether more can matter
@@ -85,7 +85,7 @@ class _Weighing:
             chunk, waiting = waiting[:_CHUNK], waiting[_CHUNK:]
             self.look_at(chunk)
             weights = self._weights()
-            idle = idle + 1 if sum(weights[one] for one in chunk) < _NEGLIGIBLE else 0
+            idle = idle + 1 if sum(weights[one] for one in chunk) < NEGLIGIBLE else 0
             if idle >= _IDLE_CHUNKS:  # no other can matter, unless it is in doubt
                 waiting = self._doubted(waiting) if self.work < _MOST_WORK else []
         done: set[Fitting] = set()
@@ -144,7 +144,7 @@ class _Weighing:
         hopes.sort(key=lambda one: -one.work.evidence.log_evidence)
         chosen = set(hopes[:_MOST_HOPES])
         for one in self.searches:
-            least = _SMALL if one in self.plain else _NEGLIGIBLE
+            least = _SMALL if one in self.plain else NEGLIGIBLE
             # Of a path that its guide misses, there are no draws yet.
             if weights[one] >= least or (weights[one] > 0 and _is_missed(one.work)):
                 chosen.add(one)
@@ -169,12 +169,10 @@ def _kept(one: Fitting, task: Asking[None]) -> Asking[None]:
 
 def _first(fit: PathFit) -> Evidence:
     """What the draws for the ELBO tell."""
-    if fit.flaw is not None and fit.flaw.kind == "zero":
-        return Evidence(-np.inf, 0.0, "exact")
     if fit.estimate is None or fit.failure is not None:
         return UNKNOWN
     if fit.target.dim == 0 and np.isneginf(fit.estimate.elbo) and fit.estimate.broken_density == 0:
-        return Evidence(-np.inf, 0.0, "exact")
+        return NO_DENSITY
     if not np.isfinite(fit.estimate.elbo):
         return UNKNOWN
     if fit.target.dim == 0:

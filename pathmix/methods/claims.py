@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pathmix.discovery.contenders import Contender
-from pathmix.posterior.evidence import FEW_DRAWS
+from pathmix.evidence.weigh import NEGLIGIBLE
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
 
-_TOGETHER = 0.05  # of the weight
+_TOGETHER = 0.05  # of the weight: each of them as little as nobody asks for a second opinion on
 _UNSETTLED = 1e-4  # a claim that is not settled may be wrong by far
 
 
@@ -29,7 +29,7 @@ def small(contenders: Sequence[Contender[PathFit]]) -> set[PathFit]:
         (
             weight / one.prior_mass
             for one, weight in zip(contenders, weights, strict=True)
-            if one.prior_mass > 0 and one.work.evidence.effective_draws >= FEW_DRAWS
+            if one.prior_mass > 0 and one.work.evidence.is_known
         ),
         default=np.inf,
     )
@@ -40,7 +40,7 @@ def small(contenders: Sequence[Contender[PathFit]]) -> set[PathFit]:
     found, total = set[PathFit](), 0.0
     for fit, claim in sorted(claims.items(), key=lambda item: item[1]):
         total += claim
-        if not total <= _TOGETHER:
+        if not (claim < NEGLIGIBLE and total <= _TOGETHER):
             break
         found.add(fit)
     return found

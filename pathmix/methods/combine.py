@@ -13,7 +13,7 @@ from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine
 from pathmix.engine.timings import Timings
 from pathmix.posterior.components import Component
-from pathmix.posterior.evidence import Evidence
+from pathmix.posterior.evidence import NO_DENSITY, Evidence
 from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
 from pathmix.posterior.notes import common_notes
 from pathmix.posterior.posterior import Posterior
@@ -65,15 +65,17 @@ def judge(
     judged = []
     for contender, outcome, weight in zip(contenders, outcomes, weights, strict=True):
         status, message = _ruled_out(contender) or (outcome.status, outcome.message)
+        is_zero = contender.flaw is not None and contender.flaw.kind == "zero"
+        evidence = NO_DENSITY if is_zero else outcome.evidence
         fitted = FittedPath(
             label=contender.label,
             path=contender.slp.path,
             weight=float(weight),
-            log_evidence=outcome.evidence.log_evidence,
-            log_evidence_error=outcome.evidence.error,
-            evidence_method=outcome.evidence.method,
-            doubts=outcome.evidence.doubts,
-            khat=outcome.evidence.khat,
+            log_evidence=evidence.log_evidence,
+            log_evidence_error=evidence.error,
+            evidence_method=evidence.method,
+            doubts=evidence.doubts,
+            khat=evidence.khat,
             elbo=outcome.elbo,
             elbo_error=outcome.elbo_error,
             acceptance=outcome.acceptance,
@@ -84,7 +86,7 @@ def judge(
             prior_mass=contender.prior_mass,
             likelihood_evaluations=outcome.evaluations,
             gradient=outcome.gradient,
-            effective_draws=outcome.evidence.effective_draws,
+            effective_draws=evidence.effective_draws,
             chain_acceptance=outcome.chain_acceptance,
             failure=contender.failure,
             guide=outcome.guide,

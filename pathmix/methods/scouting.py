@@ -14,7 +14,7 @@ from pathmix.evidence.scout import place, scout
 from pathmix.evidence.weigh import QUICK_VOLUME, look_at
 from pathmix.methods.claims import small
 from pathmix.methods.strays import strays
-from pathmix.posterior.evidence import FEW_DRAWS, UNKNOWN, Efforts
+from pathmix.posterior.evidence import UNKNOWN, Efforts
 from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
 from pathmix.training.phases import Schedule, Workshop, initialise, optimise
@@ -67,7 +67,7 @@ class Scouting:
 
     def has_found(self) -> bool:
         """Whether any evidence is known so far."""
-        return any(_is_known(fit) for fit in self._seen)
+        return any(fit.evidence.is_known for fit in self._seen)
 
     def set_aside(self, contenders: Sequence[Fitting]) -> None:
         """Leave out what is far below the best, or claims next to nothing: its first evidence stays.
@@ -77,13 +77,13 @@ class Scouting:
         """
         fitting, enough = problems(contenders), self._looked_at_enough(contenders)
         interrupted = self.workshop.executor.stopping.is_set()
-        best = max((_worth(one.work) for one in fitting if _is_known(one.work)), default=-math.inf)
+        best = max((_worth(one.work) for one in fitting if one.work.evidence.is_known), default=-math.inf)
         for one in fitting:
             fit = one.work
             far = fit.evidence.is_hopeless(best) if one.followers else _worth(fit) < best - _FAR
             hopeless = (far or fit in enough) and fit.start is None
             begun = fit.steps or hopeless or not fit.trainable
-            fit.was_cut_off = interrupted and _is_known(fit) and not begun
+            fit.was_cut_off = interrupted and fit.evidence.is_known and not begun
             fit.was_set_aside = fit in self._seen and (hopeless or fit.was_cut_off)
 
     def _looked_at_enough(self, contenders: Sequence[Fitting]) -> set[PathFit]:
@@ -105,7 +105,8 @@ class Scouting:
             yield from scout(one.work, one.draws, [values for values in lent if values], seed)
 
         self.workshop.to_the_end(small, look)
-        best = sorted((o for o in small if _is_known(o.work)), key=lambda one: -_worth(one.work))[:_LENDERS]
+        known = [one for one in small if one.work.evidence.is_known]
+        best = sorted(known, key=lambda one: -_worth(one.work))[:_LENDERS]
 
         def find(one: Fitting) -> Asking[None]:
             self._places[one.work] = yield from place(one.work)
@@ -117,8 +118,8 @@ class Scouting:
         fit = one.work
         if fit.evidence is UNKNOWN:
             return True
-        best = max((_worth(other) for other in self._seen if _is_known(other)), default=-math.inf)
-        return not _is_known(fit) and (one.followers > 0 or not _worth(fit) < best - _FAR)
+        best = max((_worth(other) for other in self._seen if other.evidence.is_known), default=-math.inf)
+        return not fit.evidence.is_known and (one.followers > 0 or not _worth(fit) < best - _FAR)
 
     def _train(self, new: Sequence[Fitting], lenders: Sequence[Fitting]) -> None:
         if not new:
@@ -148,10 +149,6 @@ class Scouting:
 def problems(contenders: Iterable[Fitting]) -> list[Fitting]:
     """One of each kind: twins are fitted once."""
     return list({one.work: one for one in reversed(list(contenders))}.values())[::-1]
-
-
-def _is_known(fit: PathFit) -> bool:
-    return fit.evidence.method == "exact" or fit.evidence.effective_draws >= FEW_DRAWS
 
 
 def _worth(fit: PathFit) -> float:

@@ -49,7 +49,7 @@ from pathmix.target.twins import as_twin, problem
 from pathmix.training.fit import PathFit, TrainingOptions
 from pathmix.training.notes import training_flaws, training_notes
 from pathmix.training.phases import Schedule, Workshop, optimise
-from pathmix.training.starts import AUTO, Starts
+from pathmix.training.starts import Starts, as_starts
 from pathmix.training.truncated import truncated_guide
 from pathmix.training.verdict import verdict
 
@@ -263,7 +263,7 @@ class SDVI:
                     earlier.take_over(exploration.contenders)
 
             allocation = self.allocation if earlier is None else earlier.allocation
-            schedule = Schedule(allocation, _as_starts(self.starts))
+            schedule = Schedule(allocation, as_starts(self.starts))
             with watch.stage("training"):
                 if isinstance(allocation, OnlineAllocation):
                     train_online(allocation, exploration, scouting, workshop, schedule, progress)
@@ -391,11 +391,3 @@ def _component(contender: Contender[PathFit], executables: Executables) -> Compo
         weighed=fit.estimate is not None and fit.estimate.zero_density > 0,
         tries=fit.options.rejection_tries,
     )
-
-
-def _as_starts(starts: int | Starts | Literal["auto"]) -> Starts | None:
-    if starts == "auto":
-        return AUTO
-    if isinstance(starts, int):
-        return Starts(starts) if starts > 1 else None
-    return starts

@@ -49,6 +49,11 @@ class Evidence(NamedTuple):
     def settled(self) -> bool:
         return not self.doubts
 
+    @property
+    def is_known(self) -> bool:
+        """Roughly, at least."""
+        return self.method == "exact" or self.effective_draws >= FEW_DRAWS
+
     def is_hopeless(self, best: float) -> bool:
         return is_hopeless(self.method, self.log_evidence, self.effective_draws, best)
 
@@ -59,4 +64,5 @@ def is_hopeless(method: EvidenceMethod, log_evidence: float, effective_draws: fl
     return known and log_evidence < best - _HOPELESS
 
 
+NO_DENSITY = Evidence(-math.inf, 0.0, "exact")
 UNKNOWN = Evidence(-math.inf, math.nan, "elbo", doubts=("none",))

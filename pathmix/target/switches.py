@@ -68,36 +68,6 @@ def evaluate_marked(
     )
 
 
-def may_switch(jaxpr: Jaxpr, sites: Sequence[Sites], known: Sequence[Sign]) -> bool:
-    """Whether anything in a graph can make a switch: most often nothing can, and no trace is needed."""
-    depends, signed = dependence(jaxpr, sites), signs(jaxpr, known)
-    for eqn in jaxpr.eqns:
-        on = [sites_of(depends, atom) for atom in eqn.invars]
-        if not any(on):
-            continue
-        told = [sign_of(signed, atom) for atom in eqn.invars]
-        name = eqn.primitive.name
-        if name in _INSIDE or name in ("sqrt", "rsqrt"):  # maybe of squares
-            return True
-        if _opens(eqn):
-            if may_switch(opened(callee(eqn)), on, told):
-                return True
-        elif not _decided(eqn, told) and _may_step(eqn, on):
-            return True
-    return False
-
-
-def _may_step(eqn: Any, on: list[Sites]) -> bool:
-    """Whether `_steps` may find something."""
-    name, types = eqn.primitive.name, [atom.aval for atom in (*eqn.invars, *eqn.outvars)]
-    if name == "integer_pow":
-        return eqn.params["y"] < 0 and eqn.params["y"] % 2 == 1
-    if name == "div" and not on[1]:
-        return False
-    has_rule = name in _STEPS or name in _OF_RESULTS or name == "sort"
-    return has_rule or any(map(_is_whole, types)) or any(aval.dtype.kind == "c" for aval in types)
-
-
 def _evaluate(
     jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], sites: Sequence[Sites], known: Sequence[Sign]
 ) -> tuple[list[Any], Marks]:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from pathmix.program.canonical import canonical
-from pathmix.program.dependence import NOTHING, Sites
+from pathmix.program.dependence import Sites
 from pathmix.program.graph import Graph
 from pathmix.program.slp import Flaw, Site, StraightLineProgram
 from pathmix.program.values import SiteRows
@@ -22,7 +22,7 @@ from pathmix.regions.region import Region
 from pathmix.target.coordinates import Coordinates, MapArguments, kinds, make_coordinates
 from pathmix.target.inert import Inert, inert_elements
 from pathmix.target.signs import UNKNOWN, Sign, sign_at, sign_between
-from pathmix.target.switches import evaluate_marked, may_switch
+from pathmix.target.switches import evaluate_marked
 
 CALL_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
 
@@ -174,10 +174,6 @@ class Target:
     def switches(self) -> list[Sites]:
         """The sites that each switch of the density depends on."""
         found: list[Sites] = []
-        captured = len(self.arguments.density)
-        inputs = [NOTHING] * captured + [frozenset([i]) for i in range(len(self.sites))]
-        if not may_switch(self.graphs.density.jaxpr, inputs, self.signs):
-            return found
 
         def trace(arguments: Arguments, values: list[jax.Array]) -> None:
             marks = evaluate_marked(self.graphs.density, arguments.density, values, self.signs)[1]

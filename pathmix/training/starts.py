@@ -1,7 +1,7 @@
 """Where training starts: one guide matched to the prior, or several that compete."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -63,7 +63,16 @@ class Starts:
         return max(_MIN_CANDIDATES, self.count, min(int(self.screening * iterations), _MOST_CANDIDATES))
 
 
-AUTO = Starts(6, until_agreed=True)
+_AUTO = Starts(6, until_agreed=True)
+
+
+def as_starts(starts: int | Starts | Literal["auto"]) -> Starts | None:
+    """What the option means; None is a single start."""
+    if isinstance(starts, Starts):
+        return starts
+    if starts == "auto":
+        return _AUTO
+    return Starts(starts) if starts > 1 else None
 
 
 @dataclass(eq=False)

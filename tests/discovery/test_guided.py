@@ -221,3 +221,24 @@ def test_the_same_seed_gives_the_same_paths():
 def test_options_are_checked(options, message):
     with pytest.raises(OptionError, match=message):
         pathmix.Guided(**options)
+
+
+def spreading(total):
+    """A tree, of which the data say hardly more than the prior: all its sites are discrete."""
+
+    def size(name):
+        if sample(f"splits_{name}", dist.Bernoulli(0.3)):
+            return size(f"{name}l") + size(f"{name}r")
+        return 1
+
+    sample("total", dist.Normal(float(size("s")), 4.0), obs=total)
+
+
+def test_two_rounds_are_enough_where_prior_runs_are_like_the_posterior():
+    """In grammars there are five otherwise."""
+    guided = pathmix.Guided(300, listed=32, round_paths=16)
+    posterior = pathmix.SDVI(spreading, discovery=guided, progress=False).run(0, 3.0)
+    shares = posterior.discovery.round_shares
+    assert posterior.discovery.unseen_bound > 0
+    assert len(shares) >= 2 and sum(shares[-2:]) < 0.01
+    assert all(sum(pair) >= 0.01 for pair in itertools.pairwise(shares[:-1]))

@@ -1,60 +1,22 @@
 """Operations on each element."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import torch
-from jax import lax
 
 from pathmix.frontends.pyro.lowering.dtypes import on_floats
 
 aten: Any = torch.ops.aten
 
 
-def _of_two(plain: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of two arrays; most are alike, and a primitive is traced in half of the time."""
-
-    def lowering(x: Any, y: Any) -> Any:
-        if isinstance(x, jax.Array):
-            if isinstance(y, jax.Array):
-                if x.shape == y.shape and x.dtype == y.dtype != jnp.bool_:
-                    return plain(x, y)
-            elif x.shape == () and isinstance(y, (int, float)) and jnp.issubdtype(x.dtype, jnp.floating):
-                return plain(x, np.asarray(y, x.dtype))
-        return general(x, y)
-
-    return lowering
-
-
-def _of_one(plain: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one array, which most often has floats."""
-
-    def lowering(x: Any) -> Any:
-        return plain(x) if jnp.issubdtype(x.dtype, jnp.floating) else general(x)
-
-    return lowering
-
-
-_plus, _minus = _of_two(lax.add, jnp.add), _of_two(lax.sub, jnp.subtract)
-_times, _over = _of_two(lax.mul, jnp.multiply), _of_two(lax.div, jnp.true_divide)
-
-
 def _add(x: Any, y: Any, alpha: Any = 1) -> Any:
-    return _plus(x, y if alpha == 1 else alpha * y)
+    return jnp.add(x, y if alpha == 1 else alpha * y)
 
 
 def _sub(x: Any, y: Any, alpha: Any = 1) -> Any:
-    return _minus(x, y if alpha == 1 else alpha * y)
-
-
-def _where(condition: Any, x: Any, y: Any) -> Any:
-    alike = isinstance(x, jax.Array) and isinstance(y, jax.Array) and x.dtype == y.dtype
-    if alike and condition.shape == x.shape == y.shape and condition.dtype == jnp.bool_:
-        return lax.select(condition, x, y)
-    return jnp.where(condition, x, y)
+    return jnp.subtract(x, y if alpha == 1 else alpha * y)
 
 
 def _rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
@@ -63,7 +25,7 @@ def _rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
 
 def _div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
-        return on_floats(_over)(x, y)
+        return on_floats(jnp.true_divide)(x, y)
     if rounding_mode == "floor":
         return jnp.floor_divide(x, y)
     return jnp.trunc(jnp.true_divide(x, y))
@@ -155,20 +117,20 @@ def _identity(x: Any) -> Any:
 # Whole numbers and truth values become floats first.
 _OF_FLOATS = {
     # exponentials and powers
-    aten.exp.default: _of_one(lax.exp, jnp.exp),
+    aten.exp.default: jnp.exp,
     aten.exp2.default: jnp.exp2,
-    aten.expm1.default: _of_one(lax.expm1, jnp.expm1),
-    aten.log.default: _of_one(lax.log, jnp.log),
+    aten.expm1.default: jnp.expm1,
+    aten.log.default: jnp.log,
     aten.log2.default: jnp.log2,
     aten.log10.default: jnp.log10,
-    aten.log1p.default: _of_one(lax.log1p, jnp.log1p),
-    aten.sqrt.default: _of_one(lax.sqrt, jnp.sqrt),
+    aten.log1p.default: jnp.log1p,
+    aten.sqrt.default: jnp.sqrt,
     aten.rsqrt.default: jax.lax.rsqrt,
     aten.logaddexp.default: jnp.logaddexp,
     aten.logaddexp2.default: jnp.logaddexp2,
     # trigonometry
-    aten.sin.default: _of_one(lax.sin, jnp.sin),
-    aten.cos.default: _of_one(lax.cos, jnp.cos),
+    aten.sin.default: jnp.sin,
+    aten.cos.default: jnp.cos,
     aten.tan.default: jnp.tan,
     aten.asin.default: jnp.arcsin,
     aten.acos.default: jnp.arccos,
@@ -176,7 +138,7 @@ _OF_FLOATS = {
     aten.atan2.default: jnp.arctan2,
     aten.sinh.default: jnp.sinh,
     aten.cosh.default: jnp.cosh,
-    aten.tanh.default: _of_one(lax.tanh, jnp.tanh),
+    aten.tanh.default: jnp.tanh,
     aten.asinh.default: jnp.arcsinh,
     aten.acosh.default: jnp.arccosh,
     aten.atanh.default: jnp.arctanh,
@@ -191,15 +153,6 @@ _OF_FLOATS = {
     aten.silu.default: jax.nn.silu,
 }
 
-_COMPARISONS = {
-    "eq": jnp.equal,
-    "ne": jnp.not_equal,
-    "lt": jnp.less,
-    "le": jnp.less_equal,
-    "gt": jnp.greater,
-    "ge": jnp.greater_equal,
-}
-
 TABLE = {
     **{op: on_floats(function) for op, function in _OF_FLOATS.items()},
     # arithmetic
@@ -209,8 +162,8 @@ TABLE = {
     aten.sub.Scalar: _sub,
     aten.rsub.Tensor: _rsub,
     aten.rsub.Scalar: _rsub,
-    aten.mul.Tensor: _times,
-    aten.mul.Scalar: _times,
+    aten.mul.Tensor: jnp.multiply,
+    aten.mul.Scalar: jnp.multiply,
     aten.div.Tensor: _div,
     aten.div.Scalar: _div,
     aten.div.Tensor_mode: _div,
@@ -224,7 +177,7 @@ TABLE = {
     aten.pow.Tensor_Tensor: _pow,
     aten.pow.Tensor_Scalar: _pow,
     aten.pow.Scalar: _pow,
-    aten.neg.default: _of_one(lax.neg, jnp.negative),
+    aten.neg.default: jnp.negative,
     aten.abs.default: _abs,
     aten.sign.default: _sign,
     aten.sgn.default: _sign,
@@ -252,11 +205,18 @@ TABLE = {
     aten.frac.default: lambda x: x - jnp.trunc(x),
     aten.relu.default: lambda x: jnp.where(x > 0, x, 0),
     # comparisons and logic
-    **{
-        getattr(getattr(aten, name), kind): _of_two(getattr(lax, name), general)
-        for name, general in _COMPARISONS.items()
-        for kind in ("Tensor", "Scalar")
-    },
+    aten.eq.Tensor: jnp.equal,
+    aten.eq.Scalar: jnp.equal,
+    aten.ne.Tensor: jnp.not_equal,
+    aten.ne.Scalar: jnp.not_equal,
+    aten.lt.Tensor: jnp.less,
+    aten.lt.Scalar: jnp.less,
+    aten.le.Tensor: jnp.less_equal,
+    aten.le.Scalar: jnp.less_equal,
+    aten.gt.Tensor: jnp.greater,
+    aten.gt.Scalar: jnp.greater,
+    aten.ge.Tensor: jnp.greater_equal,
+    aten.ge.Scalar: jnp.greater_equal,
     aten.logical_and.default: jnp.logical_and,
     aten.logical_or.default: jnp.logical_or,
     aten.logical_xor.default: jnp.logical_xor,
@@ -270,7 +230,7 @@ TABLE = {
     aten.bitwise_not.default: jnp.bitwise_not,
     aten.isnan.default: jnp.isnan,
     aten.isinf.default: jnp.isinf,
-    aten.where.self: _where,
+    aten.where.self: jnp.where,
     aten.masked_fill.Scalar: _masked_fill,
     aten.masked_fill.Tensor: _masked_fill,
     aten.nan_to_num.default: _nan_to_num,
