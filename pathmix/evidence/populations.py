@@ -102,7 +102,7 @@ def _averaged(arrived: list[Arrived], log_share: float, *, from_prior: bool) -> 
         spread=float(logs.std(ddof=1)) if np.all(np.isfinite(logs)) else math.inf,
         particles=Particles(
             np.concatenate([one.particles for one in arrived]),
-            np.concatenate([s * one.weights for s, one in zip(shares, arrived, strict=True)]),
+            np.repeat(shares / _PARTICLES, _PARTICLES),
         ),
         from_prior=from_prior,
     )

@@ -18,6 +18,7 @@ from pathmix.training.importance import Importance, hidden_error, importance
 _AGREED = 0.05  # nats that do not matter, beside four errors
 _MISSING = 0.5  # nats, by which a search that starts at the prior may fall short and still confirm
 _HEAVY = 0.3  # k-hat
+_COVERING = 1_000  # effective draws around the prior
 _ONE_PLACE = 0.5  # standard deviations
 _MOST_SHARPENED = 3  # opinions
 _NEAR = 1.5  # times the wanted error
@@ -45,7 +46,7 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     outer = yield from search.fitted(around.drawn, search.seed.child(12), _FROM_PRIOR)
     opinions = [inner] if outer is None else [inner, outer]
     plain = [opinion for opinion in opinions if search.is_plain(opinion)]
-    witness = None
+    witness, covered = None, False
     missed = any(_above(around.found, one.found, errors=2) for one in plain)
     apart = outer is not None and not (_same(inner, outer) and _at_one_place(inner, outer))
     apart = apart or (search.fit.starts_apart and not search.groups)  # which may be orders of members
@@ -60,7 +61,9 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
         starts += [mirrored] if mirrored is not None else []
         deep = yield from search.deepened(together(starts), search.seed.child(13))
         opinions += [deep] if deep is not None else []
-        if apart or not (_is_good(deep) and _confirms(outer, deep)):
+        covered = deep is not None and _covers(around, deep)
+        apart = apart and not covered
+        if apart or not (_is_good(deep) and (covered or _confirms(outer, deep))):
             # Where two searches found different modes there may be more, and particles may find them; so they
             # may where nothing that started at the prior came to the same place.
             witness = yield from tempered(search, efforts.smc)
@@ -82,7 +85,7 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     if not search.is_plain(best):
         final = _less_sure(final, best.found, opinions)
     # Searches that found different modes confirm nothing: what one of them missed, both may have missed.
-    confirmed = agreed or (_confirms(outer, best) and not apart)
+    confirmed = agreed or ((covered or _confirms(outer, best)) and not apart)
     evidence = _judged(final, witness, [*opinions, around], confirmed=confirmed)
     # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
     # One without a draw inside says nothing at all.
@@ -158,6 +161,12 @@ def _confirms(outer: Opinion | None, best: Opinion | None) -> bool:
     if outer is None or best is None or outer.found.effective_draws < FEW_DRAWS:
         return False
     return outer.found.log_evidence > best.found.log_evidence - _MISSING
+
+
+def _covers(around: Opinion, deep: Opinion) -> bool:
+    """Whether draws around the prior tell the evidence by themselves: then no mode was missed on the way."""
+    many = around.found.effective_draws >= _COVERING
+    return many and _is_good(around) and _is_good(deep) and _same(around, deep)
 
 
 def _above(one: Importance, other: Importance, errors: float = 4) -> bool:

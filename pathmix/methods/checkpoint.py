@@ -84,7 +84,7 @@ def _about(options: Any, program: Program, seed: Seed) -> dict[str, str]:
         "the kind of device": jax.default_backend(),
         "the version of pathmix": __version__,
     }
-    for library in ("jax", "jaxlib", "numpyro", "optax", "blackjax"):
+    for library in ("jax", "jaxlib", "numpyro", "optax"):
         found[f"the version of {library}"] = version(library)
     for one in fields(options):
         if one.name not in _FREE:

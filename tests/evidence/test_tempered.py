@@ -38,9 +38,9 @@ def test_from_the_guide_on():
     (path,) = paths_of(regression, X, Y * 30)
     search, answer = search_of(path, steps=4_000)
     guide = answered(search.from_guide(), answer)
-    found = answered(tempered(search, 500_000, guide.drawn), answer)
+    found = answered(tempered(search, 300_000, guide.drawn), answer)
     truth = stats.multivariate_normal.logpdf(30 * Y, np.zeros(20), X @ X.T + np.eye(20))
-    assert not found.from_prior and answered(tempered(search, 500_000), answer) is None
+    assert not found.from_prior and answered(tempered(search, 300_000), answer) is None
     assert found.log_evidence == pytest.approx(truth, abs=4.5 * found.error) and found.error < 0.15
 
 
