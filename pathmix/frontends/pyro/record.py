@@ -18,6 +18,7 @@ from pathmix.errors import InvalidParameterError, PathmixError, ProgramError, Ru
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn, not_drawn_as_whole
 from pathmix.frontends.parameters import Parameter, invalid, parameters
+from pathmix.frontends.pyro.floats import random_floats
 from pathmix.frontends.pyro.foresight import Alike, Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
 from pathmix.frontends.pyro.lookups import Lookups
@@ -70,6 +71,7 @@ def record(
         recorder.reach or nullcontext(),
         recorder.parameters.in_place(),
         functions_applied_by(recorder.apply),
+        random_floats(program.model),
         recorder,
     ):
         try:

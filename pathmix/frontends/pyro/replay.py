@@ -14,6 +14,7 @@ import torch
 from pathmix.frontends.parameters import check_known
 from pathmix.frontends.pyro.contents import Lowered, having_say, looked_at_continuous
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
+from pathmix.frontends.pyro.floats import random_floats
 from pathmix.frontends.pyro.lower import lower
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.plates import subsampling
@@ -136,7 +137,13 @@ def _trace(
 
     def density(*values: torch.Tensor) -> list[Any]:
         replayer.begin(values)
-        with subsampling(replayer.choose), replayer.lookups, replayer.parameters.in_place(), replayer:
+        with (
+            subsampling(replayer.choose),
+            replayer.lookups,
+            replayer.parameters.in_place(),
+            random_floats(program.model),
+            replayer,
+        ):
             program()
         return replayer.outputs()
 
