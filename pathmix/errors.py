@@ -1,5 +1,14 @@
 """Every error that pathmix raises on purpose. Each says what happened, where, and what to do."""
 
+# What brings a library.
+_EXTRAS = {
+    "torch": "'pathmix[pyro]'",
+    "pyro": "'pathmix[pyro]'",
+    "arviz_base": "'pathmix[arviz]'",
+    "arviz": "'pathmix[arviz]'",
+    "matplotlib": "'pathmix[plots]'",
+}
+
 
 class PathmixError(Exception):
     """Base of all pathmix errors."""
@@ -62,10 +71,11 @@ class MixedLibrariesError(ProgramError):
 
 
 class MissingExtraError(PathmixError, ImportError):
-    """A program needs a library that is not installed."""
+    """Something needs a library that is not installed."""
 
     def __init__(self, what: str, library: str | None) -> None:
-        super().__init__(f"{what} needs {library}, which is not installed: pip install 'pathmix[pyro]'.")
+        extra = _EXTRAS.get((library or "").split(".")[0], library)
+        super().__init__(f"{what} needs {library}, which is not installed: pip install {extra}.")
 
 
 class HiddenRandomnessError(ProgramError):
@@ -84,6 +94,10 @@ class ValueLookupError(PathmixError, KeyError):
 
     def __str__(self) -> str:  # KeyError would print the repr
         return str(self.args[0])
+
+
+class ArgumentsError(PathmixError, TypeError):
+    """A model is called with arguments that it does not take."""
 
 
 class RejectionError(PathmixError):

@@ -114,7 +114,7 @@ def resampled(generator, paths, chances, weights):
 
 
 def row(drawn, i):
-    return {name: values[i] for name, values in drawn.items() if not np.ma.getmaskarray(values)[i].any()}
+    return {name: values[i] for name, values in drawn.items() if drawn.present(name)[i]}
 
 
 def distances(found):

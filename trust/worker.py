@@ -43,7 +43,7 @@ def shares(path: pathmix.FittedPath, draws: pathmix.Draws, place: int) -> list[t
     rows = np.flatnonzero(draws.path == place)
     if not names or not len(rows):
         return [(path, 1.0)]
-    values = np.stack([np.ma.getdata(draws[name])[rows] for name in names], axis=1)
+    values = np.stack([draws[name][rows] for name in names], axis=1)
     settings, counts = np.unique(values, axis=0, return_counts=True)
     return [
         (

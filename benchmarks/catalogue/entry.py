@@ -41,7 +41,7 @@ def share(draws: pathmix.Draws, name: str, test: Callable[[np.ndarray], Any] = n
     if name not in draws:
         return np.zeros(len(draws.path), bool)
     values = draws[name]
-    return np.asarray(test(np.ma.getdata(values))) & ~np.ma.getmaskarray(values)
+    return np.asarray(test(values)) & (np.isfinite(values) if values.dtype.kind == "f" else True)
 
 
 def count(draws: pathmix.Draws, prefix: str) -> np.ndarray:

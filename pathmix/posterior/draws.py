@@ -1,39 +1,68 @@
 """Draws whose sites depend on the path."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pathmix.errors import MissingExtraError
+from pathmix.errors import MissingExtraError, ValueLookupError
+from pathmix.posterior.frames import of_columns
 
 if TYPE_CHECKING:
+    import pandas as pd
     import torch
 
 
-class Draws(Mapping[str, np.ma.MaskedArray]):
-    """A masked array per site, draws along the first axis.
+Piece = tuple[np.ndarray, dict[str, np.ndarray]]  # rows that took one path, and their values
 
-    A draw whose path has no such site is masked there. Where paths give a site different shapes,
-    the smaller ones are filled up with masked elements. `path` says which path each draw took.
+
+class Column(NamedTuple):
+    """One site of all draws: NaN where a draw has nothing."""
+
+    values: np.ndarray
+    present: np.ndarray  # which draws have it
+
+
+class Draws(Mapping[str, np.ndarray]):
+    """An array per site, draws along the first axis; NaN where a draw's path has no such site.
+
+    So means, medians and quantiles of a site that some draws lack are NaN, and not some number:
+    `draws["b"][draws.present("b")]` are the values of those that have it. Whole numbers and truth values stay
+    so unless some are missing. Where paths give a site different shapes, the smaller ones are filled up with
+    NaN. `path` says which path each draw took, and `labels` what the paths are called.
     """
 
-    def __init__(self, arrays: dict[str, np.ma.MaskedArray], path: np.ndarray) -> None:
-        self._arrays = arrays
+    def __init__(self, pieces: Sequence[Piece], path: np.ndarray, labels: Sequence[str] = ()) -> None:
+        names = dict.fromkeys(name for _, values in pieces for name in values)
+        self._columns = {name: _merged(name, pieces, len(path)) for name in names}
+        self._pieces = tuple(pieces)
         self.path = path
+        self.labels = tuple(labels)
 
-    def __getitem__(self, name: str) -> np.ma.MaskedArray:
-        try:
-            return self._arrays[name]
-        except KeyError:
-            known = ", ".join(sorted(self._arrays)) or "none"
-            raise KeyError(f"no site called {name!r} among the draws; there are: {known}") from None
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._column(name).values
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._arrays)
+        return iter(self._columns)
 
     def __len__(self) -> int:
-        return len(self._arrays)
+        return len(self._columns)
+
+    def present(self, name: str) -> np.ndarray:
+        """Which draws have a site."""
+        return self._column(name).present
+
+    def where_path(self, path: str | int) -> "Draws":
+        """The draws that took a path, given by its label or its position; with the sites that it has."""
+        taken = self.path == position_of(path, self.labels)
+        numbers = np.cumsum(taken) - 1
+        pieces = [(numbers[rows], values) for rows, values in self._pieces if taken[rows].all()]
+        return Draws(pieces, self.path[taken], self.labels)
+
+    def to_dataframe(self) -> "pd.DataFrame":
+        """A row for each draw: the label of its path, and a column for each number (`"w[0,1]"`)."""
+        labels = np.array(self.labels, dtype=object)[self.path] if self.labels else self.path
+        return of_columns({"path": labels}, self, "draws.to_dataframe()")
 
     def to_torch(self) -> "dict[str, torch.Tensor]":
         """A tensor per site, NaN where a draw's path has no such site.
@@ -46,41 +75,56 @@ class Draws(Mapping[str, np.ma.MaskedArray]):
             raise MissingExtraError("to_torch()", error.name) from error
 
         tensors = {}
-        for name, array in self._arrays.items():
-            missing = np.ma.getmaskarray(array)
-            data = np.where(missing, np.nan, array.data) if missing.any() else array.data
-            tensor = torch.as_tensor(np.array(data))
+        for name, column in self._columns.items():
+            tensor = torch.as_tensor(np.array(column.values))
             tensors[name] = tensor.to(torch.get_default_dtype()) if tensor.is_floating_point() else tensor
         return tensors
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise TypeError("Draws are an array for each site: draws['x'], or draws.to_dataframe().")
+
     def __repr__(self) -> str:
-        sites = ", ".join(f"{name}: {array.shape}" for name, array in self._arrays.items())
+        sites = ", ".join(f"{name}: {column.values.shape}" for name, column in self._columns.items())
         return f"Draws({len(self.path)} draws; {sites})"
 
-
-Piece = tuple[np.ndarray, dict[str, np.ndarray]]  # rows of the result, and their values
-
-
-def merge(pieces: Sequence[Piece], path: np.ndarray) -> Draws:
-    """Put the draws of each path into their rows."""
-    names: dict[str, None] = {}
-    for _, values in pieces:
-        names.update(dict.fromkeys(values))
-    return Draws({name: _merge_site(name, pieces, len(path)) for name in names}, path)
+    def _column(self, name: str) -> Column:
+        try:
+            return self._columns[name]
+        except KeyError:
+            known = ", ".join(sorted(self._columns)) or "none"
+            raise KeyError(f"no site called {name!r} among the draws; there are: {known}") from None
 
 
-def _merge_site(name: str, pieces: Sequence[Piece], count: int) -> np.ma.MaskedArray:
-    present = [(rows, np.asarray(values[name])) for rows, values in pieces if name in values]
-    rank = max(values.ndim for _, values in present)
-    padded = [(rows, values.reshape(_leading_ones(values, rank))) for rows, values in present]
+def position_of(path: str | int, labels: Sequence[str]) -> int:
+    """Of a path, by its label or its position."""
+    if isinstance(path, (int, np.integer)) and not isinstance(path, bool):
+        if -len(labels) <= path < len(labels):
+            return int(path) % len(labels)
+        raise ValueLookupError(f"There are {len(labels)} paths, numbered from 0; there is no {path}.")
+    if path not in labels:
+        near = [label for label in labels if str(path) in label] or labels
+        shown = ", ".join(map(repr, near[:5])) + (", ..." if len(near) > 5 else "")
+        raise ValueLookupError(f"No path is called {path!r}; there are {shown}.")
+    return labels.index(path)
+
+
+def _merged(name: str, pieces: Sequence[Piece], count: int) -> Column:
+    found = [(rows, np.asarray(values[name])) for rows, values in pieces if name in values]
+    rank = max(values.ndim for _, values in found)
+    padded = [(rows, values.reshape(_leading_ones(values, rank))) for rows, values in found]
     shape = tuple(np.max([values.shape[1:] for _, values in padded], axis=0, initial=0).astype(int))
     dtype = np.result_type(*(values.dtype for _, values in padded))
-    data = np.zeros((count, *shape), dtype)
-    mask = np.ones((count, *shape), bool)
+    present = np.zeros(count, bool)
+    for rows, _ in padded:
+        present[rows] = True
+    is_whole = present.all() and all(values.shape[1:] == shape for _, values in padded)
+    if not is_whole and not np.issubdtype(dtype, np.inexact):
+        dtype = np.dtype(np.float64)
+    data = np.full((count, *shape), 0 if is_whole else np.nan, dtype)
     for rows, values in padded:
         where: tuple[Any, ...] = (rows, *(slice(size) for size in values.shape[1:]))
-        data[where], mask[where] = values, False
-    return np.ma.MaskedArray(data, mask)
+        data[where] = values
+    return Column(data, present)
 
 
 def _leading_ones(values: np.ndarray, rank: int) -> tuple[int, ...]:

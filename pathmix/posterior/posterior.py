@@ -3,10 +3,10 @@
 import math
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import jax
 import numpy as np
@@ -19,10 +19,11 @@ from pathmix.errors import MissingModelError, PathmixError, ValueLookupError
 from pathmix.files.archive import write
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.posterior.components import Component
-from pathmix.posterior.draws import Draws, Piece, merge
+from pathmix.posterior.draws import Draws, Piece, position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.likelihoods import log_likelihoods
 from pathmix.posterior.predictions import simulate
+from pathmix.posterior.questions import Questions, Run
 from pathmix.posterior.redraw import redraw
 from pathmix.posterior.saving import Fingerprints, fingerprints, written
 from pathmix.posterior.stacking import Stacked, stack
@@ -32,6 +33,7 @@ from pathmix.posterior.weights import Weighting, global_elbo, logsumexp, path_we
 from pathmix.program.locating import as_numbers, path_at
 from pathmix.program.program import JointDraw, Program
 from pathmix.program.seeds import Seed
+from pathmix.program.signature import check_arguments
 from pathmix.program.wishes import Wishes
 
 ParametersOption = Literal["fixed", "learn", "per-path"]
@@ -42,7 +44,7 @@ SAVED = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Posterior:
+class Posterior(Questions):
     """A mixture over the paths of a program, best path first."""
 
     paths: tuple[FittedPath, ...]
@@ -178,25 +180,31 @@ class Posterior:
 
     __repr__ = __str__
 
-    def sample(self, seed: int | jax.Array, count: int) -> Draws:
-        """Draws from the mixture: latent and deterministic sites, masked where a path lacks one."""
+    def sample(self, seed: int | jax.Array, count: int, *, path: str | int | None = None) -> Draws:
+        """Draws from the mixture: latent and deterministic sites, NaN where a path lacks one.
+
+        With `path`, a label or a position, they are draws of that path alone.
+        """
         runs_program = any(component.inert for component in self._components)
         check_surroundings("posterior.sample", (seed, count), runs_program=runs_program)
         with engine_scope(self._engine):
-            path, pieces = self._sample(Seed.of(seed), count)
-            return merge(pieces, path)
+            taken, pieces = self._sample(Seed.of(seed), count, path)
+            return Draws(pieces, taken, self._labels)
 
-    def predict(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> Draws:
-        """Simulate the observed sites, with new arguments, for draws from the mixture.
+    def predict(
+        self, seed: int | jax.Array, count: int, /, *args: Any, with_latents: bool = False, **kwargs: Any
+    ) -> Draws:
+        """Simulate the observed sites, with new arguments, for draws from the mixture; the deterministic too.
 
-        Latent sites keep the values of their draw, those that `sample` gives. A site that the new arguments
-        make the program draw and a draw does not have, or has with another shape, is an error; see
-        `with_fresh_plates`.
+        Without arguments, those of the run are taken: the predictions are replicates of its data. Latent
+        sites keep the values that `sample` gives for this seed; `with_latents`, they are among the
+        predictions. A site that the new arguments make the program draw and a draw does not have, or has with
+        another shape, is an error; see `with_fresh_plates`.
         """
         check_surroundings("posterior.predict", (seed, args, kwargs))
         with engine_scope(self._engine):
             root = Seed.of(seed)
-            path, pieces = self._sample(root.child(0), count)
+            path, pieces = self._sample(root, count)
             predicted: list[Piece] = []
             for number, (rows, values) in enumerate(pieces):
                 position = int(path[rows[0]])
@@ -206,9 +214,10 @@ class Posterior:
                     fresh_plates=self._fresh_plates,
                     simulate=self._open_sites(position),
                 )
-                program = self._program_of(position).with_arguments(args, kwargs)
-                predicted += simulate(program, wishes, root.child(1, number), rows)
-            return merge(predicted, path)
+                program = self._called_with(position, args, kwargs)
+                latent = {name: values[name] for name in wishes.given} if with_latents else {}
+                predicted += simulate(program, wishes, root.child(3, number), rows, latent)
+            return Draws(predicted, path, self._labels)
 
     def with_fresh_plates(self) -> "Posterior":
         """This posterior, whose `predict` takes new elements of plates from their prior.
@@ -225,27 +234,59 @@ class Posterior:
         # A name that some path infers is data only on those that observe it.
         return frozenset(self._components[position].outline.observed) | (observed - latent)
 
-    def log_likelihood(self, seed: int | jax.Array, count: int, /, *args: Any, **kwargs: Any) -> np.ndarray:
-        """The log-likelihood of new data for draws from the mixture, those that `sample` gives for the seed.
+    @overload
+    def log_likelihood(
+        self, seed: Any, count: int, /, *args: Any, pointwise: Literal[True], **kwargs: Any
+    ) -> Draws: ...
 
-        Its mean is the expected log predictive density; `logmeanexp` of it the log predictive density.
+    @overload
+    def log_likelihood(
+        self,
+        seed: int | jax.Array,
+        count: int,
+        /,
+        *args: Any,
+        pointwise: Literal[False] = False,
+        **kwargs: Any,
+    ) -> np.ndarray: ...
+
+    def log_likelihood(
+        self, seed: int | jax.Array, count: int, /, *args: Any, pointwise: bool = False, **kwargs: Any
+    ) -> np.ndarray | Draws:
+        """The log-likelihood of data for draws from the mixture, those that `sample` gives for the seed.
+
+        Without arguments the data are those of the run. Its mean is the expected log predictive density;
+        `logmeanexp` of it the log predictive density. With `pointwise`, there is an array for each observed
+        site, with the log-likelihood of each of its elements.
         """
         check_surroundings("posterior.log_likelihood", (seed, args, kwargs))
         with engine_scope(self._engine):
             path, pieces = self._sample(Seed.of(seed), count)
-            found = np.zeros(count)
+            found: list[Piece] = []
             for rows, values in pieces:
                 position = int(path[rows[0]])
                 latent = {name: values[name] for name in self.paths[position].addresses}
-                program = self._program_of(position).with_arguments(args, kwargs)
-                found[rows] = log_likelihoods(program, latent)
-            return found
+                program = self._called_with(position, args, kwargs)
+                for site, own, values in log_likelihoods(program, latent, pointwise=pointwise):
+                    found.append((rows[own], {site: values}))
+            if pointwise:
+                return Draws(found, path, self._labels)
+            (column,) = Draws(found, path, self._labels).values()
+            return column
 
-    def log_prob(self, values: Mapping[str, Any]) -> float:
+    def log_prob(self, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Any:
         """Log-density of the mixture at the latent values of one run; -inf off a support or the known paths.
 
-        The path is found by running the program with these values.
+        The path is found by running the program with these values. Of many runs (draws, or a list of such
+        values) there is an array of log-densities.
         """
+        if isinstance(values, Draws):
+            return np.array([self._log_prob(Run(values, row)) for row in range(len(values.path))])
+        if not isinstance(values, Mapping):
+            return np.array([self._log_prob(row) for row in values])
+        return self._log_prob(values)
+
+    def _log_prob(self, values: Mapping[str, Any]) -> float:
         check_surroundings("posterior.log_prob", dict(values))
         given = {name: as_numbers(name, value) for name, value in values.items()}
         with engine_scope(self._engine):
@@ -330,18 +371,34 @@ class Posterior:
             )
         return self._program
 
+    def _called_with(self, position: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Program:
+        """The program of a path with other arguments; with those of the run, if there are none."""
+        program = self._program_of(position)
+        if not args and not kwargs:
+            return program
+        check_arguments(program.model, args, kwargs)
+        return program.with_arguments(args, kwargs)
+
     def _program_of(self, position: int) -> Program:
         """The program with the parameters of a path."""
         if self._parameters != "per-path":
             return self._bound
         return self._bound.with_parameters({**self._bound.params, **self.paths[position].parameters})
 
-    def _sample(self, seed: Seed, count: int) -> tuple[np.ndarray, list[Piece]]:
+    @property
+    def _labels(self) -> list[str]:
+        return [path.label for path in self.paths]
+
+    def _sample(
+        self, seed: Seed, count: int, only: str | int | None = None
+    ) -> tuple[np.ndarray, list[Piece]]:
         """The path of each draw, and the values of each path's draws."""
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             shown = repr(count) if np.ndim(count) == 0 else "an array"
             raise PathmixError(f"After the seed comes the number of draws, at least 1, not {shown}.")
         weights = np.array([path.weight for path in self.paths])
+        if only is not None:
+            weights = np.eye(len(weights))[position_of(only, self._labels)]
         if weights.sum() == 0:
             raise PathmixError(
                 "No path carries weight, so there is nothing to draw from. "

@@ -6,12 +6,17 @@ from pathmix.posterior.draws import Piece
 from pathmix.program.program import Program
 from pathmix.program.runs import runs
 from pathmix.program.seeds import Seed
+from pathmix.program.values import SiteRows
 from pathmix.program.wishes import Wishes
 
 
-def simulate(program: Program, wishes: Wishes, seed: Seed, rows: np.ndarray) -> list[Piece]:
-    """Observed sites of draws in these rows of a result."""
+def simulate(program: Program, wishes: Wishes, seed: Seed, rows: np.ndarray, latent: SiteRows) -> list[Piece]:
+    """Observed and deterministic sites of draws in these rows of a result, beside the latent ones."""
     return [
-        (rows[own], {name: values[done] for name, values in batch_run.observed.items()})
+        (
+            rows[own],
+            {name: values[own] for name, values in latent.items()}
+            | {name: values[done] for name, values in batch_run.observed.items()},
+        )
         for own, done, batch_run in runs(program, wishes, seed, len(rows))
     ]

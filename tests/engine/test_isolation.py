@@ -26,7 +26,7 @@ def bits(posterior):
     return (
         [path.elbo for path in posterior.paths],
         [np.asarray(leaf) for path in posterior.paths for leaf in jax.tree.leaves(path.guide.params)],
-        [np.asarray(draws[name].filled(0)) for name in draws],
+        [draws[name] for name in draws],
     )
 
 

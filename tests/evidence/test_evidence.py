@@ -71,7 +71,7 @@ def test_collinear_columns(guide, in_pyro):
 
 def test_draws_are_of_the_posterior_where_the_guide_is_not():
     posterior = exact.fit(all_or_one, X, COLLINEAR, budget=6_000, guide="meanfield")
-    drawn = posterior.sample(0, 6_000)["weight"].compressed().reshape(-1, 4)
+    drawn = posterior.marginal("weight", count=6_000)
     covariance = np.linalg.inv(X.T @ X + np.eye(4))
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.12)
     assert covariance[0, 1] < -0.2
@@ -100,7 +100,7 @@ def test_two_modes():
         log_z = square_truth(4.0)[path.pinned["square"]]
         assert path.log_evidence == pytest.approx(log_z, abs=4.5 * path.log_evidence_error)
     assert posterior.verdict.ok
-    z = posterior.sample(0, 3_000)["z"].compressed()
+    z = posterior.marginal("z", count=3_000)
     assert np.mean(z > 0) == pytest.approx(0.5, abs=0.06)
     # Away from the guide's mode, too, the density is that of the posterior.
     right, left = (posterior.log_prob({"square": 1, "z": z}) for z in (2.0, -2.0))

@@ -148,7 +148,7 @@ def test_all_orders_count():
         assert path.log_evidence == pytest.approx(log_z, abs=4.5 * path.log_evidence_error)
     assert posterior.verdict.ok
     # Both orders are drawn, equally often; the density is the same for both.
-    draws = posterior.sample(0, 4_000)["means"].compressed().reshape(-1, 2)
+    draws = posterior.marginal("means", count=4_000).reshape(-1, 2)
     assert np.mean(draws[:, 0] < draws[:, 1]) == pytest.approx(0.5, abs=4.5 / 2 / np.sqrt(len(draws)))
     one, other = ({"two": 1, "means": np.array(means)} for means in ([-2.0, 2.1], [2.1, -2.0]))
     assert posterior.log_prob(one) == pytest.approx(posterior.log_prob(other))

@@ -52,7 +52,9 @@ def test_a_bound_ends_a_symmetry(seed):
     truth = {2: exact.logsumexp(low) + CELL, 1: exact.logsumexp(high[GRID >= 2.5]) + CELL / 2}
     posterior = check(bounded, lambda path: len(path.addresses), truth, seed)
     draws = posterior.sample(0, 500)
-    assert np.all(np.isfinite(draws["x1"].compressed())) and np.all(draws["x1"][~draws["x2"].mask] < 2.5)
+    assert np.all(np.isfinite(draws["x1"][draws.present("x1")])) and np.all(
+        draws["x1"][draws.present("x2")] < 2.5
+    )
 
 
 def hinged():

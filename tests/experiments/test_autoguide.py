@@ -37,7 +37,7 @@ def test_stochastic_support_in_pyro(two):
     # z1 and z2 are conjugate given their path: N(-2, 0.8) and N(2.8, 0.8), up to the noise of Adam.
     assert draws["z1"].mean() == pytest.approx(-2, abs=0.3)
     assert draws["z2"].mean() == pytest.approx(2.8, abs=0.3)
-    assert np.all((draws["x"] >= 0) == ~draws["z2"].mask)
+    assert np.all((draws["x"] >= 0) == draws.present("z2"))
     assert len(two.paths[0].history) == two.paths[0].steps == 1_500
     assert two.likelihood_evaluations == 1_500 + 500 + 16
 

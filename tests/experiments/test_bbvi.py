@@ -151,7 +151,7 @@ def test_addresses_that_change_with_the_path():
     posterior = fit(model, 0.5, discovery=ONE_RUN, steps=100, elbo_samples=200)
     assert {path.label for path in posterior.paths} == {"k=0", "k=1"}
     draws = posterior.sample(0, 100)
-    assert np.all(draws["w"] > 0) and np.all(draws["w"][draws["k"] == 0, 2].mask)
+    assert np.all(draws["w"] > 0) and np.all(np.isnan(draws["w"][draws["k"] == 0, 2]))
     np.testing.assert_allclose(draws["largest"], draws["w"].max(axis=1))
     assert np.all(draws["s"][draws["k"] == 1] < 1 + draws["w"][draws["k"] == 1, 0])
     assert np.isfinite(posterior.elbo)
@@ -254,7 +254,7 @@ def test_the_density_integrates_to_one():
 def test_what_a_posterior_can_do(supports):
     draws = supports.sample(0, 300)
     assert np.all((draws["cut"] > 0) & (draws["cut"] < draws["length"]))
-    np.testing.assert_array_equal(draws["cut"] < 1, ~draws["rate"].mask)
+    np.testing.assert_array_equal(draws["cut"] < 1, draws.present("rate"))
     assert supports.predict(1, 50, None)["y"].shape == (50,)
     weights = [path.weight for path in supports.paths]
     assert weights == sorted(weights, reverse=True)

@@ -106,18 +106,18 @@ def test_draws_as_tensors():
     draws = exact.fit(grouped, GROUPS, budget=500, weights="elbo").sample(0, 200)
     tensors = draws.to_torch()
     assert tensors["effect"].shape == (200, 4) and tensors["effect"].dtype == torch.get_default_dtype()
-    lacks = draws["wide"].data == 0
+    lacks = draws["wide"] == 0
     assert torch.equal(torch.isnan(tensors["scale"]), torch.as_tensor(lacks))
     assert lacks.any() and not lacks.all()
 
 
 def test_whole_numbers_stay_whole_unless_some_are_missing():
     draws = pathmix.posterior.draws.Draws(
-        {
-            "k": np.ma.MaskedArray(np.array([1, 2]), False),
-            "some": np.ma.MaskedArray(np.array([1, 2]), [False, True]),
-        },
-        np.zeros(2, int),
+        [
+            (np.array([0]), {"k": np.array([1]), "some": np.array([1])}),
+            (np.array([1]), {"k": np.array([2])}),
+        ],
+        np.array([0, 1]),
     ).to_torch()
     assert draws["k"].dtype == torch.int64
     assert draws["some"].tolist()[0] == 1.0 and torch.isnan(draws["some"][1])

@@ -63,7 +63,7 @@ def same(one, other):
     assert list(one) == list(other) and np.array_equal(one.path, other.path)
     for name in one:
         assert one[name].dtype == other[name].dtype
-        assert np.array_equal(one[name].mask, other[name].mask)
+        assert np.array_equal(one.present(name), other.present(name))
         assert one[name].data.tobytes() == other[name].data.tobytes()
 
 
@@ -105,7 +105,7 @@ def test_everything_is_the_same(case, tmp_path):
     same(posterior.sample(1, 600), again.sample(1, 600))
     same(posterior.predict(2, 40, *args), again.predict(2, 40, *args))
     draws = posterior.sample(3, 1)
-    values = {name: draws[name].data[0] for name in draws if not np.any(draws[name].mask)}
+    values = {name: draws[name][0] for name in draws if draws.present(name).all()}
     assert again.log_prob(values) == posterior.log_prob(values)
     assert np.array_equal(posterior.log_likelihood(4, 9, *args), again.log_likelihood(4, 9, *args))
     again.save(tmp_path / "second")

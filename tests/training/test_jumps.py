@@ -255,7 +255,7 @@ def test_a_change_point_is_found(model, guide, as_array):
     assert found[1].gradient == "mixed" and found[0].gradient == "reparam"
     assert "'t'" in found[1].message
     assert log_z[1] - 0.6 < found[1].elbo < log_z[1] + 0.05
-    draws = posterior.sample(0, 500)["t"].compressed()
+    draws = posterior.marginal("t", count=500)
     assert np.mean((draws > TIMES[6]) & (draws < TIMES[7])) > 0.95
 
 
@@ -314,7 +314,7 @@ def test_coal_mining_disasters():
     posterior = exact.fit(model, np.arange(len(disasters)) + 0.0, disasters, budget=50_000)
     found = {path.pinned["changes"]: path for path in posterior.paths}
     assert -178.61 - 0.3 + np.log(2) < found[1].elbo < -178.61 + np.log(2)
-    changed = posterior.sample(0, 2_000)["u0"].compressed() * len(disasters)
+    changed = posterior.marginal("u0", count=2_000) * len(disasters)
     assert abs(changed.mean() - 40.0) < 1.0 and 1.5 < changed.std() < 3.5
 
 

@@ -169,7 +169,7 @@ ENTRIES = [
         against="conjugacy",
         answers=degrees_answers,
         read={
-            "E[degree]": lambda draws: sum(np.ma.filled(draws[k], 0) for k in draws if k.startswith("more_"))
+            "E[degree]": lambda draws: sum(np.nan_to_num(draws[k]) for k in draws if k.startswith("more_"))
         },
     ),
     Entry(

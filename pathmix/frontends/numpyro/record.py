@@ -186,6 +186,8 @@ class _Recorder(Messenger):
             self._enter_control_flow(msg)
         if msg["type"] == "deterministic":
             self._note(msg["name"])
+            if self.wishes.simulate is not None:
+                self.simulated[msg["name"]] = jnp.asarray(msg["value"])
         if msg["type"] != "sample":
             return
         self._note(msg["name"])

@@ -29,6 +29,7 @@ from pathmix.frontends.pyro.run import LeftPath, NotWatched, Run
 from pathmix.frontends.pyro.sites import (
     check_distribution,
     in_plate,
+    is_deterministic,
     is_discrete,
     is_latent,
     is_observation,
@@ -197,6 +198,8 @@ class _Recorder(Messenger):
         take_data(msg, torch.as_tensor)
         marks_fixed(msg)
         name, observed = msg["name"], is_observation(msg)
+        if is_deterministic(msg) and self.wishes.simulate is not None:
+            self.observed[name] = as_numpy(msg["value"])
         if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
             msg["value"], msg["is_observed"] = None, False
         elif self.wishes.simulates(name, observed=observed):

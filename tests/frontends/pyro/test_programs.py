@@ -666,7 +666,7 @@ def test_global_settings_are_left_as_they_were(dtype, validate):
             with unchanged():
                 posterior.predict(0, 5, x, None)
             with unchanged():
-                row = {name: draws[name][0] for name in draws if not np.ma.is_masked(draws[name][0])}
+                row = {name: draws[name][0] for name in draws if draws.present(name)[0]}
                 assert np.isfinite(posterior.log_prob(row))
             with unchanged(), pytest.raises(ZeroDivisionError, match="mine"):
                 exact.fit(everything, x, y, True, budget=60)

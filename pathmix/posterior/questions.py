@@ -1,0 +1,229 @@
+"""Questions about the structure of a posterior: what exists, which values, which groups of paths."""
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+
+from pathmix.errors import PathmixError, ValueLookupError
+from pathmix.posterior.draws import Draws, position_of
+from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.frames import frame
+from pathmix.posterior.weights import Weighting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Key = TypeVar("Key", bound=Hashable)
+_DRAWS = 4_000  # for what only draws can tell
+_FIELDS = (
+    "weight", "weight_error", "log_evidence", "log_evidence_error", "elbo", "khat", "effective_draws",
+    "prior_mass", "steps", "status", "message",
+)  # fmt: skip
+_QUANTILES = (0.05, 0.5, 0.95)
+
+
+class Group(NamedTuple):
+    """Paths that have something in common."""
+
+    weight: float
+    error: float  # its standard error; NaN where it is not known
+    paths: tuple[FittedPath, ...]
+
+
+class Run(Mapping[str, Any]):
+    """One draw: the values of the sites that it has."""
+
+    def __init__(self, draws: Draws, row: int) -> None:
+        self._draws, self._row = draws, row
+        self._names = [name for name in draws if draws.present(name)[row]]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(f"this draw has no site called {name!r}; it has: {', '.join(self._names)}")
+        found = self._draws[name][self._row]
+        return found.item() if found.ndim == 0 else found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @property
+    def path(self) -> str:
+        """The label of its path."""
+        return self._draws.labels[self._draws.path[self._row]]
+
+
+class Questions:
+    """What a posterior can be asked. Answers are about the paths that were found."""
+
+    paths: tuple[FittedPath, ...]
+    weighting: Weighting
+    sample: Callable[..., Draws]
+
+    def path(self, which: str | int) -> FittedPath:
+        """A path, by its label or its position."""
+        return self.paths[position_of(which, [path.label for path in self.paths])]
+
+    def exists(self, name: str) -> float:
+        """The probability that a run draws a site of this name."""
+        return float(sum(path.weight for path in self.paths if name in path.addresses))
+
+    def distribution(self, name: str, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> dict[Any, float]:
+        """The probabilities of the values of a discrete site; None stands for runs without it.
+
+        They are sums of weights where the values are told by the paths, and shares of draws where they were
+        summed out.
+        """
+        having = [path for path in self.paths if name in path.addresses]
+        if not having:
+            raise self._unknown(name)
+        if all(name in path.pinned for path in having):
+            found = self._by(lambda path: _plain(path.pinned[name]) if name in path.pinned else None)
+        else:
+            found = _shares(self.sample(seed, count), name)
+        return dict(sorted(found.items(), key=lambda item: (item[0] is None, item[0])))
+
+    def marginal(self, name: str, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> np.ndarray:
+        """Draws of a site from all paths that have it: its posterior, given that it exists.
+
+        Of paths that give it different shapes there is none: ask for the draws of one (`path=` of `sample`).
+        """
+        draws = self.sample(seed, count)
+        if name not in draws:
+            raise self._unknown(name, draws)
+        values = draws[name][draws.present(name)]
+        if values.dtype.kind == "f" and np.isnan(values).any():
+            raise PathmixError(
+                f"Paths give the site {name!r} different shapes, so that it has no marginal; "
+                "posterior.sample(seed, n, path=...) has its values on one of them."
+            )
+        return values
+
+    def probability(
+        self, event: Callable[[Run], Any], *, seed: int | jax.Array = 0, count: int = _DRAWS
+    ) -> float:
+        """The share of draws for which a function of a run is true.
+
+        A run has the values of the sites that it draws: `posterior.probability(lambda run: "b" in run and
+        run["b"] > 0)`. From so many draws, it has a standard error of at most `0.5 / sqrt(count)`.
+        """
+        draws = self.sample(seed, count)
+        return sum(bool(event(Run(draws, row))) for row in range(count)) / count
+
+    def group(self, key: Callable[[FittedPath], Key]) -> dict[Key, Group]:
+        """Paths grouped by any function of a path, heaviest group first."""
+        members: dict[Key, list[FittedPath]] = {}
+        for path in self.paths:
+            members.setdefault(key(path), []).append(path)
+        groups = {
+            value: Group(sum(path.weight for path in some), self._error_of(some), tuple(some))
+            for value, some in members.items()
+        }
+        return dict(sorted(groups.items(), key=lambda item: -item[1].weight))
+
+    def summary(self, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> "pd.DataFrame":
+        """A row for each number of each site: how probable it is that it exists, and what it is then.
+
+        `mean_error` is the standard error of the mean, from the number of draws and from the errors of the
+        weights of the paths that have the site.
+        """
+        draws = self.sample(seed, count)
+        rows = [row for name in draws for row in self._described(draws, name)]
+        columns = ["site", "exists", "exists_error", "mean", "mean_error", "sd", *_quantile_names()]
+        table = {column: [row[column] for row in rows] for column in columns}
+        return frame(table, "posterior.summary()").set_index("site")
+
+    def table(self) -> "pd.DataFrame":
+        """A row for each path, heaviest first."""
+        rows = [{**vars(path), "weight_error": self._error_of([path])} for path in self.paths]
+        columns = {"path": [path.label for path in self.paths]}
+        columns.update({field: [row[field] for row in rows] for field in _FIELDS})
+        columns["status"] = [str(path.status) for path in self.paths]
+        return frame(columns, "posterior.table()").set_index("path")
+
+    def _described(self, draws: Draws, name: str) -> Iterator[dict[str, Any]]:
+        values = draws[name].astype(float)
+        for index in np.ndindex(*values.shape[1:]):
+            column = values[:, *index]
+            present = draws.present(name) & ~np.isnan(column)
+            own, paths = column[present], draws.path[present]
+            having = [self.paths[position] for position in np.unique(paths)]
+            quantiles = np.quantile(own, _QUANTILES) if len(own) else [math.nan] * len(_QUANTILES)
+            yield {
+                "site": name + (f"[{','.join(map(str, index))}]" if index else ""),
+                "exists": sum(path.weight for path in having),
+                "exists_error": self._error_of(having),
+                "mean": float(np.mean(own)),
+                "mean_error": self._error_of_mean(own, paths),
+                "sd": float(np.std(own)),
+                **dict(zip(_quantile_names(), map(float, quantiles), strict=True)),
+            }
+
+    def _error_of_mean(self, values: np.ndarray, paths: np.ndarray) -> float:
+        """Of draws, and of the weights with which paths come in."""
+        total = sum(self.paths[position].weight for position in np.unique(paths))
+        mean, variance = np.mean(values), np.var(values) / len(values)
+        for position in np.unique(paths) if total > 0 else ():
+            path = self.paths[position]
+            gap = np.mean(values[paths == position]) - mean
+            variance += (gap * self._error_of([path]) / total) ** 2
+        return float(np.sqrt(variance))
+
+    def _error_of(self, some: Sequence[FittedPath]) -> float:
+        """Of the weight of some paths together, as if those of evidences were independent."""
+        if self.weighting == "stacking":
+            return math.nan
+        share, variance = sum(path.weight for path in some), 0.0
+        own = {path.label for path in some}
+        for path in self.paths:
+            if path.weight > 0:
+                error = path.elbo_error if self.weighting == "elbo" else path.log_evidence_error
+                variance += (path.weight * ((path.label in own) - share) * error) ** 2
+        return math.sqrt(variance)
+
+    def _by(self, key: Callable[[FittedPath], Any]) -> dict[Any, float]:
+        found: dict[Any, float] = {}
+        for path in self.paths:
+            if path.weight > 0:
+                found[key(path)] = found.get(key(path), 0.0) + path.weight
+        return found
+
+    def _unknown(self, name: str, draws: Draws | None = None) -> ValueLookupError:
+        known = dict.fromkeys(site for path in self.paths for site in path.addresses)
+        known.update(dict.fromkeys(draws or ()))
+        shown = ", ".join(map(repr, list(known)[:20])) + (", ..." if len(known) > 20 else "")
+        return ValueLookupError(f"No path has a site called {name!r}; there are {shown}.")
+
+
+def _quantile_names() -> list[str]:
+    return [f"{100 * quantile:g}%" for quantile in _QUANTILES]
+
+
+def _shares(draws: Draws, name: str) -> dict[Any, float]:
+    present, values = draws.present(name), draws[name]
+    own = values[present]
+    if values.ndim > 1 or not np.array_equal(own, np.round(own)):
+        raise PathmixError(
+            f"The site {name!r} is not one discrete number; posterior.marginal({name!r}) has draws of it."
+        )
+    found: dict[Any, float] = {
+        int(value): float(number) / len(present)
+        for value, number in zip(*np.unique(own, return_counts=True), strict=True)
+    }
+    if not present.all():
+        found[None] = float(np.mean(~present))
+    return found
+
+
+def _plain(value: Any) -> Hashable:
+    """A number, or tuples of them."""
+    array = np.asarray(value)
+    return array.item() if array.ndim == 0 else tuple(_plain(part) for part in array)

@@ -1,0 +1,171 @@
+"""Questions about structure, against sums that can be done by hand."""
+
+import math
+
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pyro
+import pyro.distributions as pdist
+import pytest
+import torch
+from scipy import stats
+
+import pathmix
+from pathmix import errors
+
+COUNTS = (0.2, 0.5, 0.3)
+Y = 5.0
+
+
+def numpyro_model(y, slope=1.0):
+    k = int(numpyro.sample("k", dist.Categorical(np.array(COUNTS))))
+    x = numpyro.sample("x", dist.Normal(0, 1))
+    mean = x
+    for i in range(k):
+        mean = mean + numpyro.sample(f"b_{i}", dist.Normal(3, 1))
+    numpyro.deterministic("mean", slope * mean)
+    numpyro.sample("y", dist.Normal(slope * mean, 1), obs=y)
+
+
+def pyro_model(y, slope=1.0):
+    k = int(pyro.sample("k", pdist.Categorical(torch.tensor(COUNTS))))
+    x = pyro.sample("x", pdist.Normal(0.0, 1.0))
+    mean = x
+    for i in range(k):
+        mean = mean + pyro.sample(f"b_{i}", pdist.Normal(3.0, 1.0))
+    pyro.deterministic("mean", slope * mean)
+    pyro.sample("y", pdist.Normal(slope * mean, 1.0), obs=y)
+
+
+MODELS = {"numpyro": (numpyro_model, Y), "pyro": (pyro_model, torch.tensor(Y))}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def posterior(request):
+    model, y = MODELS[request.param]
+    allocation = pathmix.SuccessiveHalving(6_000)
+    return pathmix.SDVI(model, allocation=allocation, starts=1, progress=False).run(0, y)
+
+
+def weights():
+    """Of each number of terms: conjugate, with variance k + 1 and noise 1."""
+    joint = [p * stats.norm.pdf(Y, 3 * k, math.sqrt(k + 2)) for k, p in enumerate(COUNTS)]
+    return np.array(joint) / sum(joint)
+
+
+def test_what_exists(posterior):
+    assert posterior.exists("x") == pytest.approx(1.0)
+    assert posterior.exists("b_0") == pytest.approx(weights()[1:].sum(), abs=1e-3)
+    assert posterior.exists("b_1") == pytest.approx(weights()[2], abs=1e-3)
+    assert posterior.exists("b_7") == 0.0
+
+
+def test_the_distribution_of_a_discrete_site(posterior):
+    found = posterior.distribution("k")
+    assert list(found) == [0, 1, 2]
+    np.testing.assert_allclose(list(found.values()), weights(), atol=1e-3)
+
+
+def test_a_marginal_is_given_that_the_site_exists(posterior):
+    share = weights()[1:] / weights()[1:].sum()
+    means = [3 + (Y - 3 * k) / (k + 2) for k in (1, 2)]
+    found = posterior.marginal("b_0", count=20_000)
+    assert found.mean() == pytest.approx(share @ means, abs=0.04)
+    assert len(found) < 20_000
+
+
+def test_the_probability_of_an_event(posterior):
+    at_least_one = posterior.probability(lambda run: "b_0" in run)
+    assert at_least_one == pytest.approx(weights()[1:].sum(), abs=0.03)
+    by_path = posterior.probability(lambda run: run.path == "k=2" and run["k"] == 2)
+    assert by_path == pytest.approx(weights()[2], abs=0.03)
+    with pytest.raises(KeyError, match="this draw has no site called 'b_1'; it has: k, x"):
+        posterior.probability(lambda run: run["b_1"] > 0)
+
+
+def test_groups_of_paths(posterior):
+    groups = posterior.group(lambda path: "some" if "b_0" in path.addresses else "none")
+    assert groups["some"].weight == pytest.approx(weights()[1:].sum(), abs=1e-3)
+    assert len(groups["some"].paths) == 2
+    assert sum(group.weight for group in groups.values()) == pytest.approx(1)
+    assert groups["some"].error == pytest.approx(groups["none"].error)
+    alone = posterior.group(lambda path: path.label)
+    errors = {label: group.error for label, group in alone.items()}
+    assert errors == pytest.approx(posterior.weight_errors, rel=1e-6)
+
+
+def test_a_summary(posterior):
+    found = posterior.summary(count=20_000)
+    x = found.loc["x"]
+    truth = weights() @ [(Y - 3 * k) / (k + 2) for k in range(3)]
+    assert x["exists"] == pytest.approx(1) and x["mean"] == pytest.approx(truth, abs=5 * x["mean_error"])
+    assert found.loc["b_1", "exists"] == pytest.approx(weights()[2], abs=1e-3)
+    assert list(found.columns[-3:]) == ["5%", "50%", "95%"]
+
+
+def test_a_table(posterior):
+    table = posterior.table()
+    assert list(table.index) == [path.label for path in posterior.paths]
+    assert table["weight"].sum() == pytest.approx(1) and set(table["status"]) <= {"ok", "rough"}
+    assert table["weight_error"].to_dict() == pytest.approx(posterior.weight_errors, rel=1e-6)
+
+
+def test_a_path_by_its_label(posterior):
+    assert posterior.path("k=2").pinned["k"] == 2 and posterior.path(0) is posterior.paths[0]
+    with pytest.raises(errors.ValueLookupError, match="No path is called 'k=9'; there are 'k="):
+        posterior.path("k=9")
+
+
+def test_draws_of_one_path(posterior):
+    draws = posterior.sample(0, 500, path="k=0")
+    assert set(draws["k"]) == {0} and "b_0" not in draws
+    assert draws["x"].mean() == pytest.approx(Y / 2, abs=0.15)
+
+
+def test_names_that_are_not_there(posterior):
+    said = "No path has a site called 'z'; there are 'k', 'x'"
+    for ask in (posterior.distribution, posterior.marginal):
+        with pytest.raises(errors.ValueLookupError, match=said):
+            ask("z")
+    with pytest.raises(errors.PathmixError, match="'x' is not one discrete number"):
+        posterior.distribution("x")
+
+
+def test_replicates_of_the_data(posterior):
+    """Without arguments, with the draws that `sample` gives."""
+    replicated = posterior.predict(3, 2_000, with_latents=True)
+    latent = posterior.sample(3, 2_000)
+    for name in ("k", "x", "b_0"):
+        np.testing.assert_array_equal(replicated[name], latent[name])
+    np.testing.assert_allclose(replicated["mean"], latent["mean"], rtol=1e-5)
+    noise = replicated["y"] - replicated["mean"]
+    assert noise.mean() == pytest.approx(0, abs=0.1) and noise.std() == pytest.approx(1, abs=0.08)
+
+
+def test_deterministic_sites_at_new_arguments(posterior):
+    predicted, latent = posterior.predict(3, 50, Y, slope=2.0), posterior.sample(3, 50)
+    np.testing.assert_allclose(predicted["mean"], 2 * latent["mean"], rtol=1e-5)
+    assert "x" not in predicted
+
+
+def test_wrong_arguments_show_the_signature(posterior):
+    for ask in (posterior.predict, posterior.log_likelihood):
+        with pytest.raises(errors.ArgumentsError, match=r"'speed'.*_model\(y, slope=1\.0\)"):
+            ask(0, 5, Y, speed=2.0)
+
+
+def test_many_densities_at_once(posterior):
+    draws = posterior.sample(0, 20)
+    found = posterior.log_prob(draws)
+    one = {name: draws[name][4] for name in draws if draws.present(name)[4] and name != "mean"}
+    assert found.shape == (20,) and found[4] == pytest.approx(posterior.log_prob(one))
+    assert posterior.log_prob([one, one]).tolist() == pytest.approx([found[4]] * 2)
+
+
+def test_log_likelihoods_of_the_elements(posterior):
+    """The data of the run, which are one number."""
+    together, pointwise = posterior.log_likelihood(0, 50), posterior.log_likelihood(0, 50, pointwise=True)
+    latent = posterior.sample(0, 50)
+    np.testing.assert_allclose(together, stats.norm.logpdf(Y, latent["mean"], 1), rtol=1e-5)
+    np.testing.assert_allclose(np.ravel(pointwise["y"]), together, rtol=1e-5)
