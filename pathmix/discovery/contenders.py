@@ -18,7 +18,7 @@ from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw, StraightLineProgram
 from pathmix.program.values import SiteRows
-from pathmix.target.labels import label, unique
+from pathmix.target.labels import Label, named, unique
 from pathmix.target.target import Target
 
 
@@ -45,6 +45,7 @@ class Contender(Generic[Work]):
     draws: SiteRows  # prior draws inside the region
     followers: int = 0  # the first so many draws took the path by themselves
     prior_mass: float = math.nan
+    text: str = ""  # what it is called, of which there may be several
     label: str = ""
 
     @property
@@ -76,8 +77,9 @@ class Exploration(Generic[Work]):
         seed: Seed,
         begin: Begin[Work],
         rate: Rate[Work] | None = None,
+        label: Label | None = None,
     ) -> None:
-        self._begin = begin
+        self._begin, self._label = begin, label
         self._announced: dict[Path, Contender[Work]] = {}
         self._expedition: Expedition | None = None
         if not isinstance(discovery, OpenDiscovery):
@@ -105,6 +107,7 @@ class Exploration(Generic[Work]):
 
     def _announce(self, slp: StraightLineProgram, draws: SiteRows) -> Hashable:
         contender = Contender(*self._begin(slp, draws, len(self._announced)), draws)
+        contender.text = named(slp, contender.target.region, self._label)
         self._announced[slp.path] = contender
         return contender.target.structure
 
@@ -118,7 +121,7 @@ class Exploration(Generic[Work]):
             contender.draws, contender.followers = path.draws, path.followers
             contender.prior_mass = path.prior_mass
             contenders.append(contender)
-        texts = unique([label(contender.slp, contender.target.region) for contender in contenders])
+        texts = unique([contender.text for contender in contenders])
         for contender, text in zip(contenders, texts, strict=True):
             contender.label = text
         return contenders

@@ -43,6 +43,7 @@ from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.region import read_region
+from pathmix.target.labels import Label
 from pathmix.target.layout import layout_of
 from pathmix.target.target import Target, make_target
 from pathmix.target.twins import as_twin, problem
@@ -113,6 +114,8 @@ class SDVI:
             their values. "learn" looks for values at which the evidence of all paths together is largest; a
             parameter belongs to all paths that use it. "per-path" gives every path its own, at which its own
             evidence is largest. See `posterior.parameters` and `path.parameters`.
+        label: a function that names paths in the notation of the program. It gets one with `addresses`,
+            `pinned` (the values of discrete sites, by name) and `text`, which is its name otherwise.
         progress: show a progress bar in terminals and notebooks.
         checkpoint: a folder. A run that was ended, by a power cut or otherwise, goes on from there if it is
             started again with the same model, arguments, options and seed, and gives the same bits as one
@@ -154,6 +157,7 @@ class SDVI:
     memory_limit: int = field(default=MEMORY_LIMIT, kw_only=True)
     cache: CacheOption = field(default=True, kw_only=True)
     parameters: ParametersOption = field(default="fixed", kw_only=True)
+    label: Label | None = field(default=None, kw_only=True)
     progress: bool = field(default=True, kw_only=True)
     checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
     on_change: OnChange = field(default="refuse", kw_only=True)
@@ -249,7 +253,7 @@ class SDVI:
                 by_evidence=self.weights != "elbo",
             )
             with watch.stage("discovery"), executor.attentive(scouting.has_found):
-                exploration = Exploration(self.discovery, program, root.child(0), begin, scouting)
+                exploration = Exploration(self.discovery, program, root.child(0), begin, scouting, self.label)
                 if earlier is not None and earlier.searches:
                     exploration.again(Rating(earlier.worth))
             fitting = problems(exploration.contenders)

@@ -95,6 +95,34 @@ class Draws(Mapping[str, np.ndarray]):
             raise KeyError(f"no site called {name!r} among the draws; there are: {known}") from None
 
 
+class Run(Mapping[str, Any]):
+    """One draw: the values of the sites that it has."""
+
+    def __init__(self, draws: Draws, row: int) -> None:
+        self._draws, self._row = draws, row
+        self._names = [name for name in draws if draws.present(name)[row]]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(f"this draw has no site called {name!r}; it has: {', '.join(self._names)}")
+        found = self._draws[name][self._row]
+        return found.item() if found.ndim == 0 else found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @property
+    def path(self) -> str:
+        """The label of its path."""
+        return self._draws.labels[self._draws.path[self._row]]
+
+
 def position_of(path: str | int, labels: Sequence[str]) -> int:
     """Of a path, by its label or its position."""
     if isinstance(path, (int, np.integer)) and not isinstance(path, bool):

@@ -11,6 +11,7 @@ from pathmix.posterior.evidence import Doubt, EvidenceMethod
 from pathmix.posterior.status import Status
 from pathmix.program.path import Path
 from pathmix.regions.region import Region
+from pathmix.target.labels import shortened
 from pathmix.target.layout import Layout
 
 GradientKind = Literal["reparam", "mixed", "score", "truncated"]
@@ -54,6 +55,11 @@ class FittedPath:
     parameters: dict[str, Any] = field(default_factory=dict, repr=False)  # of the program, as they are here
     # The ELBO estimate of every training step.
     history: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
+
+    @property
+    def short_label(self) -> str:
+        """Its label, cut in the middle if it is long."""
+        return shortened(self.label)
 
     @property
     def addresses(self) -> tuple[str, ...]:

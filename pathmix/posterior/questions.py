@@ -1,14 +1,14 @@
 """Questions about the structure of a posterior: what exists, which values, which groups of paths."""
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from pathmix.errors import PathmixError, ValueLookupError
-from pathmix.posterior.draws import Draws, position_of
+from pathmix.posterior.draws import Draws, Run, position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.frames import frame
 from pathmix.posterior.weights import Weighting
@@ -31,34 +31,6 @@ class Group(NamedTuple):
     weight: float
     error: float  # its standard error; NaN where it is not known
     paths: tuple[FittedPath, ...]
-
-
-class Run(Mapping[str, Any]):
-    """One draw: the values of the sites that it has."""
-
-    def __init__(self, draws: Draws, row: int) -> None:
-        self._draws, self._row = draws, row
-        self._names = [name for name in draws if draws.present(name)[row]]
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(f"this draw has no site called {name!r}; it has: {', '.join(self._names)}")
-        found = self._draws[name][self._row]
-        return found.item() if found.ndim == 0 else found
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-    @property
-    def path(self) -> str:
-        """The label of its path."""
-        return self._draws.labels[self._draws.path[self._row]]
 
 
 class Questions:

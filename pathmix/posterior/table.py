@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.verdict import with_error
+from pathmix.target.labels import unique
 
 _MAX_ROWS = 20
-_MAX_LABEL = 60
 
 
 def table(rows: Sequence[FittedPath], errors: Sequence[float] | None) -> str:
@@ -18,9 +18,10 @@ def table(rows: Sequence[FittedPath], errors: Sequence[float] | None) -> str:
     has_elbo = not any(math.isnan(row.elbo) for row in rows)
     headers = ("path", "weight", "log Z", *(("ELBO",) if has_elbo else ()), "k-hat", "steps", "status")
     shown = rows[:_MAX_ROWS]
+    labels = unique([row.short_label for row in shown])
     cells = [
         (
-            _shortened(row.label),
+            labels[number],
             with_error(row.weight, math.nan if errors is None else errors[number]),
             with_error(row.log_evidence, row.log_evidence_error),
             *((f"{row.elbo:.3f}",) if has_elbo else ()),
@@ -34,16 +35,8 @@ def table(rows: Sequence[FittedPath], errors: Sequence[float] | None) -> str:
     lines = [_line(headers, widths), "  ".join("-" * width for width in widths)]
     lines += [_line(line, widths) for line in cells]
     if hidden := rows[_MAX_ROWS:]:
-        lines.append(f"and {len(hidden)} more paths, weight {sum(row.weight for row in hidden):.2g}")
+        lines.append(f"... {len(hidden)} more, weight {sum(row.weight for row in hidden):.2g}")
     return "\n".join(lines)
-
-
-def _shortened(label: str) -> str:
-    """Cut in the middle: long labels differ at their ends."""
-    if len(label) <= _MAX_LABEL:
-        return label
-    half = (_MAX_LABEL - 5) // 2
-    return f"{label[:half]} ... {label[-half:]}"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -74,7 +74,7 @@ def judged(
 def _resolved(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]:
     """How many of the first paths are in an order beyond doubt."""
     if len(paths) == 1 or paths[1].weight < 1e-4:
-        return [f"{paths[0].label} has all the weight among the paths seen."] if len(paths) > 1 else []
+        return [f"{paths[0].short_label} has all the weight among the paths seen."] if len(paths) > 1 else []
     count = 0
     for one, other in pairwise(paths):
         apart = one.log_evidence - other.log_evidence
@@ -85,9 +85,9 @@ def _resolved(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]
         if other.weight < _NOTABLE:
             break
     if count == 0:
-        return [f"Which of {paths[0].label} and {paths[1].label} comes first is not resolved."]
+        return [f"Which of {paths[0].short_label} and {paths[1].short_label} comes first is not resolved."]
     if count == 1:
-        return [f"{paths[0].label} comes first beyond doubt ({_share(paths[0].weight, errors[0])})."]
+        return [f"{paths[0].short_label} comes first beyond doubt ({_share(paths[0].weight, errors[0])})."]
     return [f"The order of the first {count + 1} paths is beyond doubt."]
 
 
@@ -108,7 +108,7 @@ def _doubted(paths: Sequence[FittedPath]) -> list[str]:
     for doubt, words in _REMEDIES.items():
         having = [path for path in doubted if doubt in path.doubts]
         if having:
-            named = having[0].label + (", ..." if len(having) > 1 else "")
+            named = having[0].short_label + (", ..." if len(having) > 1 else "")
             verb = "have" if len(having) > 1 else "has"
             found.append(f"{_paths(len(having))} of {len(paths)} ({named}) {verb} {words}.")
     return found
@@ -129,7 +129,9 @@ def _without_weight(paths: Sequence[FittedPath]) -> list[str]:
     found = []
     broken = [path for path in paths if path.status in (Status.NAN, Status.FAILED)]
     if broken:
-        found.append(f"{_paths(len(broken))} could not be computed ({broken[0].status}): {broken[0].label}.")
+        found.append(
+            f"{_paths(len(broken))} could not be computed ({broken[0].status}): {broken[0].short_label}."
+        )
     missed = [
         path
         for path in paths
@@ -137,8 +139,8 @@ def _without_weight(paths: Sequence[FittedPath]) -> list[str]:
     ]
     if missed:
         found.append(
-            f"In {_paths(len(missed))} no draw had any density ({missed[0].label}), so that nothing is known "
-            "of the weight there."
+            f"In {_paths(len(missed))} no draw had any density ({missed[0].short_label}), so that nothing is "
+            "known of the weight there."
         )
     return found
 
@@ -168,8 +170,8 @@ def _imprecise(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str
         return []
     worst = max(paths, key=lambda path: path.weight * path.log_evidence_error)
     return [
-        f"The weights are known to {max(errors):.2f} only, for the evidence of {worst.label} is hard to "
-        "estimate: a larger budget, or evidence_draws=2_000_000, brings it closer."
+        f"The weights are known to {max(errors):.2f} only, for the evidence of {worst.short_label} is hard "
+        "to estimate: a larger budget, or evidence_draws=2_000_000, brings it closer."
     ]
 
 

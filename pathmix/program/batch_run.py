@@ -25,7 +25,7 @@ class BatchRun:
     values: dict[str, np.ndarray]  # latent sites, seeds along the first axis
     followed: np.ndarray  # seeds that take this path by themselves
     inside: np.ndarray  # seeds whose forced run satisfies every decision
-    observed: dict[str, np.ndarray]  # simulated observed sites, and deterministic ones, where asked for
+    observed: dict[str, np.ndarray]  # observed and deterministic sites, where asked for
     runs: int  # runs of the program that this took
     invalid: dict[str, np.ndarray]  # runs in which a parameter was outside of its constraint, by what to say
     trace: Any = None  # of the run, where its front end has it; from this comes the straight-line program

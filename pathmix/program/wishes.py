@@ -28,7 +28,7 @@ class Wishes:
     of these names that the present arguments leave unobserved; a given site is never among them. With
     `supported`, a given value outside the support of its site ends the run with `OutsideSupport`. The sites
     of `gaps` are drawn where their given value is NaN. `proposed` values that do not fit their site, by shape
-    or by support, are drawn instead.
+    or by support, are drawn instead. With `data`, the values of observed sites are told.
     """
 
     given: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -38,11 +38,12 @@ class Wishes:
     supported: bool = False
     proposed: bool = False
     gaps: frozenset[str] = frozenset()
+    data: bool = False
 
     @property
     def follows_prior(self) -> bool:
         """Whether nothing is put in or taken out."""
-        return not self.given and self.simulate is None
+        return not self.given and self.simulate is None and not self.data
 
     def rows(self, rows: np.ndarray) -> "Wishes":
         """For some of the runs."""

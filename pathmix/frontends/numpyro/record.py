@@ -207,6 +207,8 @@ class _Recorder(Messenger):
             self.simulated[name] = msg["value"]
         elif is_latent(msg):
             msg["value"] = self._site(msg)
+        elif self.wishes.data and observed:
+            self.simulated[name] = jnp.asarray(msg["value"])
 
     def postprocess_message(self, msg: Any) -> None:
         if msg["type"] == "sample" and msg["name"] not in self.inputs:

@@ -198,7 +198,8 @@ class _Recorder(Messenger):
         take_data(msg, torch.as_tensor)
         marks_fixed(msg)
         name, observed = msg["name"], is_observation(msg)
-        if is_deterministic(msg) and self.wishes.simulate is not None:
+        told = self.wishes.simulate is not None if is_deterministic(msg) else self.wishes.data and observed
+        if told:
             self.observed[name] = as_numpy(msg["value"])
         if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
             msg["value"], msg["is_observed"] = None, False

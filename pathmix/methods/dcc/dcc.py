@@ -33,6 +33,7 @@ from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.region import read_region
+from pathmix.target.labels import Label
 from pathmix.target.target import Target, make_target
 
 
@@ -56,6 +57,7 @@ class DCC:
         proposals: importance draws around every sample.
         precision: "float64" or "float32".
         threads: how many paths are begun at once; None for one per core.
+        label: a function that names paths, as for `SDVI`.
         progress: show a progress bar in terminals and notebooks.
 
     >>> import numpyro, numpyro.distributions as dist
@@ -77,6 +79,7 @@ class DCC:
     proposals: int = field(default=10, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
     threads: int | None = field(default=None, kw_only=True)
+    label: Label | None = field(default=None, kw_only=True)
     progress: bool = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -101,7 +104,7 @@ class DCC:
                 target = make_target(slp, read_region(slp, draws), draws)
                 return target, PathChains(target, options, executables, root.child(1, number))
 
-            exploration = Exploration(self.discovery, program, root.child(0), begin)
+            exploration = Exploration(self.discovery, program, root.child(0), begin, label=self.label)
             found, contenders = exploration.found, exploration.contenders
             self._iterate(executor, contenders, progress)
             interrupted = executor.stopping.is_set()
