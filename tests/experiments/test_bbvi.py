@@ -223,7 +223,7 @@ def test_the_elbo_is_the_mean_log_ratio(supports):
     draws = supports.sample(0, 20_000)
     ratios = [{} for _ in supports.paths]
     for row, path in enumerate(draws.path):
-        values = {name: float(draws[name].data[row]) for name in supports.paths[path].addresses}
+        values = {name: float(draws[name][row]) for name in supports.paths[path].addresses}
         key = tuple(values.values())
         if key not in ratios[path]:
             length, cut, rate = values["length"], values["cut"], values.get("rate", 0.5)

@@ -134,7 +134,7 @@ def posterior_of(model):
 
 
 def one_draw(posterior):
-    return {name: values.data[0] for name, values in posterior.sample(0, 1).items()}
+    return {name: values[0] for name, values in posterior.sample(0, 1).items()}
 
 
 def normals_of(posterior, name):
@@ -159,7 +159,7 @@ def test_the_density_at_draws(model):
     draws = posterior.sample(0, 5)
     with jax.enable_x64(True), numpyro.validation_enabled(False):
         for row in range(5):
-            values = {name: draws[name].data[row] for name in draws}
+            values = {name: draws[name][row] for name in draws}
             wanted = sum(log_density(posterior, name, x) for name, x in values.items())
             assert posterior.log_prob(values) == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
@@ -196,7 +196,7 @@ def test_single_precision():
 
     posterior = fit(model, precision="float32")
     draws = posterior.sample(0, 10)
-    rows = [{name: draws[name].data[row] for name in draws} for row in range(10)]
+    rows = [{name: draws[name][row] for name in draws} for row in range(10)]
     assert np.all(np.isfinite([posterior.log_prob(values) for values in rows]))
     for name in names:
         assert posterior.log_prob({**rows[0], name: np.asarray(OUTSIDE[name][0])}) == -np.inf

@@ -62,8 +62,8 @@ def test_draws(two):
     share = np.mean(draws.path == 0)
     assert share == pytest.approx(two.weights["x >= 0"], abs=4.5 * np.sqrt(0.09 / 2_000))
     # z2 given y = 2 is normal with mean 2.8 and variance 0.8.
-    assert draws["z2"].mean() == pytest.approx(2.8, abs=0.1)
-    assert draws["z2"].var() == pytest.approx(0.8, rel=0.15)
+    assert np.nanmean(draws["z2"]) == pytest.approx(2.8, abs=0.1)
+    assert np.nanvar(draws["z2"]) == pytest.approx(0.8, rel=0.15)
     again = two.sample(1, 2_000)
     np.testing.assert_array_equal(draws["x"], again["x"])
     with pytest.raises(KeyError, match="no site called 'w'"):
@@ -215,7 +215,7 @@ def test_log_likelihood_with_arguments_that_lead_elsewhere():
         numpyro.sample("y", dist.Normal(shift, 1), obs=y)
 
     posterior = exact.fit(model, 0.0, 0.0, budget=200, weights="elbo")
-    x = posterior.sample(0, 40)["x"].data
+    x = posterior.sample(0, 40)["x"]
     found = posterior.log_likelihood(0, 40, 1.0, 0.5)
     np.testing.assert_allclose(found, stats.norm.logpdf(1.0, np.where(x < 0.5, 5, -5), 1), rtol=1e-9)
 

@@ -64,7 +64,7 @@ def same(one, other):
     for name in one:
         assert one[name].dtype == other[name].dtype
         assert np.array_equal(one.present(name), other.present(name))
-        assert one[name].data.tobytes() == other[name].data.tobytes()
+        assert one[name].tobytes() == other[name].tobytes()
 
 
 CASES = {
