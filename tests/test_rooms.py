@@ -9,7 +9,7 @@ import pathmix
 PACKAGE = Path(pathmix.__file__).parent
 ROOMS = (
     "doors", "program", "summation", "engine", "regions", "target", "frontends", "guides", "allocation",
-    "discovery", "files", "posterior", "training", "evidence", "methods",
+    "discovery", "files", "posterior", "plots", "training", "evidence", "methods",
 )  # fmt: skip
 FOUNDATION = {"errors", "version", "warn", "checks", "py"}
 

@@ -1,7 +1,8 @@
 """Names for paths that a person can read: `num_clusters=4`, `-4 < u <= -3`, `not (a + b > 0)`."""
 
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from pathmix.regions.region import Region
 from pathmix.target.nested import nested
 
 ONLY_PATH = "always"
+_NUMBERED = re.compile(r"(.*?)(\d+)=([^\s,]+)")
 _MOST = 60  # letters of a label in a table, or in a sentence
 
 
@@ -68,11 +70,33 @@ def unique(labels: Sequence[str]) -> list[str]:
 
 
 def shortened(text: str, most: int = _MOST) -> str:
-    """Cut in the middle: long labels differ at their ends."""
+    """With running numbers taken together (`on_0..7=10100100`), if it is long, and cut in the middle.
+
+    >>> shortened("k=2, on_0=1, on_1=0, on_2=1, on_3=1", most=20)
+    'k=2, on_0..3=1011'
+    """
+    if len(text) <= most:
+        return text
+    text = ", ".join(_taken_together(text.split(", ")))
     if len(text) <= most:
         return text
     half = (most - 5) // 2
     return f"{text[:half]} ... {text[-half:]}"
+
+
+def _taken_together(parts: Sequence[str]) -> Iterator[str]:
+    """Assignments to sites whose names differ by a running number, as one."""
+    numbered = [_NUMBERED.fullmatch(part) for part in parts]
+    runs = [(match[1], int(match[2]) - place) if match else place for place, match in enumerate(numbered)]
+    for _, places in groupby(range(len(parts)), key=lambda place: runs[place]):
+        own = list(places)
+        matches = [match for place in own if (match := numbered[place])]
+        if len(matches) < 3:
+            yield from (parts[place] for place in own)
+            continue
+        values = [match[3] for match in matches]
+        joined = ("" if all(len(value) == 1 for value in values) else ",").join(values)
+        yield f"{matches[0][1]}{matches[0][2]}..{matches[-1][2]}={joined}"
 
 
 def _decision(slp: StraightLineProgram, index: int) -> str:

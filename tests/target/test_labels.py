@@ -107,10 +107,31 @@ def test_names_are_for_divide_and_conquer_too():
 
 
 def test_no_two_rows_look_alike():
-    long = [", ".join(f"x_{i}={i if i != 10 else n}" for i in range(30)) for n in range(3)]
+    long = [", ".join(f"x{i}_a={i if i != 10 else n}" for i in range(30)) for n in range(3)]
     assert len({shortened(label) for label in long}) == 1
     lines = table([a_path(label) for label in long], None).splitlines()[2:]
     assert len({line.split("  ")[0] for line in lines}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        (", ".join(f"on_{i}={i % 2}" for i in range(20)), "on_0..19=" + "01" * 10),
+        (
+            "k=3, " + ", ".join(f"z{i}={9 + i}" for i in range(15)),
+            "k=3, z0..14=" + ",".join(map(str, range(9, 24))),
+        ),
+        (
+            ", ".join(f"a_{2 * i}=1" for i in range(20)),
+            "a_0=1, a_2=1, a_4=1, a_6=1, ...  a_34=1, a_36=1, a_38=1",
+        ),
+    ],
+)
+def test_running_numbers_are_taken_together(text, short):
+    found = shortened(text)
+    assert found == short or (
+        len(found) <= 60 and found.startswith(short[:20]) and found.endswith(short[-15:])
+    )
 
 
 def test_long_tables_end_with_what_is_left():

@@ -1,0 +1,119 @@
+"""Sites: what they are on each path, and what is predicted for observed ones."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pathmix.errors import PathmixError
+from pathmix.plots.axes import MOST_NAMED, OTHERS, bare, beside, colours, on
+from pathmix.posterior.posterior import Posterior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DRAWS = 4_000
+_MOST_BARS = 25  # values of a discrete site, each of which has a bar
+_BANDS = ((0.05, 0.95), (0.25, 0.75))
+
+
+def marginal(
+    posterior: Posterior, name: str, ax: "Axes | None" = None, *, seed: int = 0, count: int = _DRAWS
+) -> "Axes":
+    """The posterior of a number, over all paths that have it: a histogram in which paths are stacked.
+
+    An element of an array is named with its position: `"w[2]"`.
+    """
+    ax = on(ax, (7, 4.2))
+    draws = posterior.sample(seed, count)
+    values = _column(draws, name)
+    finite = np.isfinite(values)
+    if not finite.any():
+        raise PathmixError(f"No draw has a finite value of {name!r}.")
+    parts, tints, names = [], [], []
+    for position, path in enumerate(posterior.paths[:MOST_NAMED]):
+        own = values[finite & (draws.path == position)]
+        if len(own):
+            parts.append(own)
+            tints.append(colours(MOST_NAMED)[position])
+            names.append(beside(path.label))
+    rest = values[finite & (draws.path >= MOST_NAMED)]
+    if len(rest):
+        parts, tints = [*parts, rest], [*tints, OTHERS]
+        names.append("other paths")
+    bins = _bins(values[finite])
+    scale = [np.full(len(part), 1 / (count * (bins[1] - bins[0]))) for part in parts]
+    whole = bins[1] - bins[0] == 1
+    ax.hist(
+        parts,
+        bins=bins.tolist(),
+        weights=scale,
+        stacked=True,
+        color=tints,
+        label=names,
+        rwidth=0.85 if whole else None,
+    )
+    if whole:
+        ax.locator_params(axis="x", integer=True)
+    ax.set_xlabel(name)
+    ax.set_ylabel("probability" if whole else "density")
+    ax.set_title(f"exists with probability {np.mean(~np.isnan(values)):.3g}", fontsize="medium")
+    ax.legend(frameon=False, fontsize="small")
+    bare(ax)
+    return ax
+
+
+def predictive(
+    posterior: Posterior,
+    name: str,
+    *args: Any,
+    x: Any = None,
+    ax: "Axes | None" = None,
+    seed: int = 0,
+    count: int = 1_000,
+    **kwargs: Any,
+) -> "Axes":
+    """Bands of half and nine tenths of what is predicted for an observed site, over `x` or its position.
+
+    The arguments are those of the model; without any, they and the data are those of the run.
+    """
+    ax = on(ax, (7, 4.2))
+    predicted = posterior.predict(seed, count, *args, **kwargs)
+    values = predicted[name].reshape(count, -1)
+    over = np.arange(values.shape[1]) if x is None else np.asarray(x).ravel()
+    if len(over) != values.shape[1]:
+        raise PathmixError(f"x has {len(over)} numbers, and the site {name!r} has {values.shape[1]}.")
+    order = np.argsort(over, kind="stable")
+    for low, high in _BANDS:
+        ends = np.nanquantile(values, (low, high), axis=0)[:, order]
+        ax.fill_between(over[order], *ends, color="tab:blue", alpha=0.25, linewidth=0)
+    ax.plot(over[order], np.nanmedian(values, axis=0)[order], color="tab:blue", label="median, 50%, 90%")
+    if not args and not kwargs:
+        data = posterior._data(posterior.sample(seed, count))
+        ax.plot(over, np.ravel(data[name]), "k.", markersize=4, label="data")
+    ax.set_xlabel("position" if x is None else "x")
+    ax.set_ylabel(name)
+    ax.legend(frameon=False, fontsize="small")
+    bare(ax)
+    return ax
+
+
+def _column(draws: Any, name: str) -> np.ndarray:
+    site, _, position = name.partition("[")
+    values = draws[name] if name in draws else draws[site]
+    if name not in draws and position:
+        values = values[:, *(int(part) for part in position.rstrip("]").split(","))]
+    if values.ndim > 1:
+        raise PathmixError(
+            f"The site {name!r} has shape {values.shape[1:]}; name one of its numbers, {site}[0]"
+            + ",0" * (values.ndim - 2)
+            + "."
+        )
+    return values.astype(float)
+
+
+def _bins(values: np.ndarray) -> np.ndarray:
+    different = np.unique(values)
+    if np.array_equal(different, np.round(different)) and np.ptp(different) <= _MOST_BARS:
+        return np.arange(different[0] - 0.5, different[-1] + 1)
+    low, high = np.quantile(values, (0.001, 0.999))
+    return np.linspace(low, high if high > low else low + 1, 50)

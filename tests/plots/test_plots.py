@@ -1,0 +1,119 @@
+"""Pictures that say what the posterior says, with few paths and with many."""
+
+import sys
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+
+import pathmix
+from pathmix import plots
+from pathmix.errors import MissingExtraError, PathmixError
+
+X = np.random.default_rng(0).normal(size=(40, 8))
+Y = X[:, 0] + 0.5 * X[:, 2] + np.random.default_rng(1).normal(size=40)
+
+
+def selection(x, y):
+    mean = np.zeros(len(y))
+    for i in range(x.shape[1]):
+        if numpyro.sample(f"on_{i}", dist.Bernoulli(0.4)):
+            mean = mean + numpyro.sample(f"b_{i}", dist.Normal(0, 1)) * x[:, i]
+    numpyro.sample("y", dist.Normal(mean, 1), obs=y)
+
+
+@pytest.fixture(scope="module", params=[1, 8], ids=["two paths", "256 paths"])
+def posterior(request):
+    allocation = pathmix.SuccessiveHalving(3_000)
+    fit = pathmix.SDVI(selection, allocation=allocation, starts=1, progress=False)
+    return fit.run(0, X[:, : request.param], Y)
+
+
+@pytest.fixture(autouse=True)
+def drawn_nowhere():
+    before = mpl.get_backend()
+    mpl.use("agg")
+    yield
+    plt.close("all")
+    mpl.use(before)
+
+
+DRAWN = {
+    "weights": plots.weights,
+    "elbos": plots.elbos,
+    "khats": plots.khats,
+    "tree": plots.tree,
+    "marginal": lambda posterior, ax=None: plots.marginal(posterior, "b_0", ax),
+    "predictive": lambda posterior, ax=None: plots.predictive(posterior, "y", ax=ax, count=100),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_axes_are_taken_and_returned(posterior, name, tmp_path):
+    _, given = plt.subplots()
+    assert DRAWN[name](posterior, ax=given) is given
+    made = DRAWN[name](posterior)
+    assert made is not given
+    made.figure.savefig(tmp_path / "picture.png")
+    size = made.figure.get_size_inches()
+    assert size[0] <= 16 and size[1] <= 16
+
+
+def test_bars_are_weights(posterior):
+    widths = [bar.get_width() for bar in plots.weights(posterior).patches]
+    assert sum(widths) == pytest.approx(1) and widths[0] == pytest.approx(posterior.paths[0].weight)
+    assert len(widths) <= 21
+
+
+def test_a_marginal_has_the_area_of_what_exists(posterior):
+    ax = plots.marginal(posterior, "b_0")
+    area = sum(bar.get_width() * bar.get_height() for bar in ax.patches)
+    # Without the thousandths at both ends.
+    assert area == pytest.approx(posterior.exists("b_0"), abs=0.02)
+    heights = [bar.get_height() for bar in plots.marginal(posterior, "on_0").patches]
+    assert sum(heights) == pytest.approx(1)
+
+
+def test_bands_are_where_predictions_are(posterior):
+    ax = plots.predictive(posterior, "y", x=X[:, 0])
+    median, data = ax.lines
+    np.testing.assert_allclose(data.get_ydata(), Y)
+    order = np.argsort(X[:, 0], kind="stable")
+    predicted = posterior.predict(0, 1_000)["y"]
+    np.testing.assert_allclose(median.get_ydata(), np.median(predicted, axis=0)[order])
+    new = plots.predictive(posterior, "y", X[:5, : X.shape[1]][:, : _width(posterior)], Y[:5])
+    assert len(new.lines) == 1 and len(new.lines[0].get_xdata()) == 5
+    with pytest.raises(PathmixError, match="x has 3 numbers, and the site 'y' has 40"):
+        plots.predictive(posterior, "y", x=[1, 2, 3])
+
+
+def _width(posterior):
+    return 8 if len(posterior.paths) > 2 else 1
+
+
+def test_branches_have_the_weight_of_what_is_beyond(posterior):
+    texts = [text.get_text() for text in plots.tree(posterior).texts]
+    first = next(text for text in texts if text.startswith("on_0=1"))
+    assert float(first.split()[-1]) == pytest.approx(posterior.distribution("on_0")[1], rel=0.01)
+    assert len(texts) <= 150
+
+
+def test_an_element_of_an_array():
+    def model():
+        numpyro.sample("w", dist.Normal(0, 1).expand([3]).to_event(1))
+        numpyro.sample("y", dist.Normal(0, 1), obs=0.0)
+
+    posterior = pathmix.SDVI(model, allocation=pathmix.Uniform(50), starts=1, progress=False).run(0)
+    assert plots.marginal(posterior, "w[2]").get_xlabel() == "w[2]"
+    with pytest.raises(PathmixError, match=r"'w' has shape \(3,\); name one of its numbers, w\[0\]"):
+        plots.marginal(posterior, "w")
+
+
+def test_without_matplotlib(posterior, monkeypatch):
+    for name in ("matplotlib.figure", "matplotlib.pyplot"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'pathmix\[plots\]'"):
+        plots.weights(posterior)
