@@ -22,6 +22,7 @@ from pathmix.posterior.components import Component
 from pathmix.posterior.drawing import Drawing, ParametersOption
 from pathmix.posterior.draws import position_of
 from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.html import as_html
 from pathmix.posterior.inference_data import as_arviz
 from pathmix.posterior.questions import Questions
 from pathmix.posterior.saving import Fingerprints, fingerprints, written
@@ -163,15 +164,30 @@ class Posterior(Drawing, Questions):
         """Of all paths together."""
         return sum(path.likelihood_evaluations for path in self.paths)
 
-    def __str__(self) -> str:
+    @property
+    def _title(self) -> str:
         count = f"{len(self.paths)} path" + ("s" if len(self.paths) > 1 else "")
         reached = f"log evidence {with_error(self.log_evidence, self.log_evidence_error)}"
         if self.weighting == "elbo":
             reached = f"global ELBO {self.elbo:.3f}"
-        errors = self._evidence_errors[0] if self.weighting == "evidence" else None
-        lines = [f"Posterior over {count}, {reached}", "", table(self.paths, errors), ""]
-        lines += [self.discovery.unseen, f"Verdict: {self.verdict}"]
-        return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
+        return f"Posterior over {count}, {reached}"
+
+    @property
+    def _shown_errors(self) -> list[float] | None:
+        return self._evidence_errors[0] if self.weighting == "evidence" else None
+
+    @property
+    def _remarks(self) -> list[str]:
+        return [f"Note: {note}" for note in self.notes]
+
+    def __str__(self) -> str:
+        lines = [self._title, "", table(self.paths, self._shown_errors), ""]
+        return "\n".join([*lines, self.discovery.unseen, f"Verdict: {self.verdict}", *self._remarks])
+
+    def _repr_html_(self) -> str:
+        remarks = [self.discovery.unseen, *self._remarks]
+        verdict = f"Verdict: {self.verdict}"
+        return as_html(self._title, self.paths, self._shown_errors, verdict, self.verdict.ok, remarks)
 
     __repr__ = __str__
 
