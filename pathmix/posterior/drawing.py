@@ -10,7 +10,7 @@ from pathmix.engine.precision import Engine, engine_scope
 from pathmix.errors import MissingModelError, PathmixError, ValueLookupError
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.posterior.components import Component
-from pathmix.posterior.draws import Draws, Piece, Run, position_of
+from pathmix.posterior.draws import Draws, Piece, position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.likelihoods import log_likelihoods
 from pathmix.posterior.predictions import observed_data, simulate
@@ -77,9 +77,10 @@ class Drawing:
         """The values of observed sites, on the paths of some draws; the first path that has one tells it."""
         found: dict[str, np.ndarray] = {}
         with engine_scope(self._engine):
-            for position, row in zip(*np.unique(draws.path, return_index=True), strict=True):
-                latent = {name: draws[name][row][None] for name in self.paths[position].addresses}
-                found = observed_data(self._program_of(int(position)), latent) | found
+            for position in map(int, np.unique(draws.path)):
+                own = draws.where_path(position)
+                latent = {name: own[name][:1] for name in self.paths[position].addresses}
+                found = observed_data(self._program_of(position), latent) | found
         return found
 
     def _open_sites(self, position: int) -> frozenset[str]:
@@ -136,7 +137,7 @@ class Drawing:
         values) there is an array of log-densities.
         """
         if isinstance(values, Draws):
-            return np.array([self._log_prob(Run(values, row)) for row in range(len(values.path))])
+            return np.array([self._log_prob(run) for run in values.runs()])
         if not isinstance(values, Mapping):
             return np.array([self._log_prob(row) for row in values])
         return self._log_prob(values)

@@ -52,6 +52,20 @@ class Draws(Mapping[str, np.ndarray]):
         """Which draws have a site."""
         return self._column(name).present
 
+    def runs(self) -> "Iterator[Run]":
+        """The draws one by one, each with the sites that it has, as its path has them."""
+        parts: list[list[tuple[int, int]]] = [[] for _ in self.path]
+        for number, (rows, _) in enumerate(self._pieces):
+            for place, row in enumerate(rows):
+                parts[row].append((number, place))
+        for row, own in enumerate(parts):
+            values = {
+                name: np.asarray(column[place])
+                for number, place in own
+                for name, column in self._pieces[number][1].items()
+            }
+            yield Run(values, self.labels[self.path[row]] if self.labels else "")
+
     def where_path(self, path: str | int) -> "Draws":
         """The draws that took a path, given by its label or its position; with the sites that it has."""
         taken = self.path == position_of(path, self.labels)
@@ -98,29 +112,21 @@ class Draws(Mapping[str, np.ndarray]):
 class Run(Mapping[str, Any]):
     """One draw: the values of the sites that it has."""
 
-    def __init__(self, draws: Draws, row: int) -> None:
-        self._draws, self._row = draws, row
-        self._names = [name for name in draws if draws.present(name)[row]]
+    def __init__(self, values: dict[str, np.ndarray], path: str) -> None:
+        self._values = values
+        self.path = path  # the label of its path
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._names:
-            raise KeyError(f"this draw has no site called {name!r}; it has: {', '.join(self._names)}")
-        found = self._draws[name][self._row]
+        if name not in self._values:
+            raise KeyError(f"this draw has no site called {name!r}; it has: {', '.join(self._values)}")
+        found = self._values[name]
         return found.item() if found.ndim == 0 else found
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._names
-
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._names)
-
-    @property
-    def path(self) -> str:
-        """The label of its path."""
-        return self._draws.labels[self._draws.path[self._row]]
+        return len(self._values)
 
 
 def position_of(path: str | int, labels: Sequence[str]) -> int:

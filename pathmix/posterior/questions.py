@@ -87,8 +87,7 @@ class Questions:
         A run has the values of the sites that it draws: `posterior.probability(lambda run: "b" in run and
         run["b"] > 0)`. From so many draws, it has a standard error of at most `0.5 / sqrt(count)`.
         """
-        draws = self.sample(seed, count)
-        return sum(bool(event(Run(draws, row))) for row in range(count)) / count
+        return sum(bool(event(run)) for run in self.sample(seed, count).runs()) / count
 
     def group(self, key: Callable[[FittedPath], Key]) -> dict[Key, Group]:
         """Paths grouped by any function of a path, heaviest group first."""

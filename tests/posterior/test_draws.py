@@ -71,6 +71,13 @@ def test_files_keep_what_is_missing(draws, tmp_path):
         np.testing.assert_array_equal(np.isnan(read["b"]), ~draws.present("b"))
 
 
+def test_draws_one_by_one_are_as_their_paths_have_them(draws):
+    first, second, *_ = draws.runs()
+    assert dict(first) == {"k": 1, "b": 5.0, "w": np.array([1.0])} and first.path == "k=1"
+    assert second["n"] == 3 and isinstance(second["n"], int) and second["w"].shape == (2,)
+    assert "b" not in second and second.get("b") is None
+
+
 def test_an_unknown_site(draws):
     with pytest.raises(KeyError, match=r"no site called 'c'.*b, k, n, w"):
         draws.present("c")

@@ -163,6 +163,28 @@ def test_many_densities_at_once(posterior):
     assert posterior.log_prob([one, one]).tolist() == pytest.approx([found[4]] * 2)
 
 
+def test_shapes_that_depend_on_the_path():
+    """Densities, data and likelihoods are those of the path, not of what is filled up."""
+
+    def model(y):
+        k = int(numpyro.sample("k", dist.Bernoulli(0.5))) + 2
+        w = numpyro.sample("w", dist.Normal(0, 1).expand([k]).to_event(1))
+        numpyro.sample("y", dist.Normal(w.sum(), 1), obs=y)
+
+    posterior = pathmix.SDVI(model, allocation=pathmix.Uniform(500), starts=1, progress=False).run(0, Y)
+    draws = posterior.sample(0, 30)
+    found = posterior.log_prob(draws)
+    for path, own in ((path, draws.where_path(path.label)) for path in posterior.paths):
+        assert not np.isnan(own["w"]).any() and own["w"].shape[1] == path.pinned["k"] + 2
+    assert np.isfinite(found).all()
+    assert posterior._data(draws)["y"] == pytest.approx(Y)
+    totals = np.nansum(draws["w"], axis=1)
+    np.testing.assert_allclose(posterior.log_likelihood(0, 30), stats.norm.logpdf(Y, totals, 1), rtol=1e-5)
+    assert posterior.probability(lambda run: len(run["w"]) == 3) == pytest.approx(
+        posterior.distribution("k")[1], abs=0.04
+    )
+
+
 def test_log_likelihoods_of_the_elements(posterior):
     """The data of the run, which are one number."""
     together, pointwise = posterior.log_likelihood(0, 50), posterior.log_likelihood(0, 50, pointwise=True)
