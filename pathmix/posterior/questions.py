@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from pathmix.errors import PathmixError, ValueLookupError
+from pathmix.posterior.components import Component
 from pathmix.posterior.draws import Draws, Run, position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.frames import frame
@@ -38,6 +39,7 @@ class Questions:
 
     paths: tuple[FittedPath, ...]
     weighting: Weighting
+    _components: tuple[Component, ...]
     sample: Callable[..., Draws]
 
     def path(self, which: str | int) -> FittedPath:
@@ -45,22 +47,28 @@ class Questions:
         return self.paths[position_of(which, [path.label for path in self.paths])]
 
     def exists(self, name: str) -> float:
-        """The probability that a run draws a site of this name."""
-        return float(sum(path.weight for path in self.paths if name in path.addresses))
+        """The probability that a run has a site of this name: latent, deterministic or observed."""
+        having = [
+            path.weight
+            for path, component in zip(self.paths, self._components, strict=True)
+            if name in component.outline.names
+        ]
+        return float(sum(having))
 
     def distribution(self, name: str, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> dict[Any, float]:
         """The probabilities of the values of a discrete site; None stands for runs without it.
 
         They are sums of weights where the values are told by the paths, and shares of draws where they were
-        summed out.
+        summed out, or are those of a deterministic site.
         """
         having = [path for path in self.paths if name in path.addresses]
-        if not having:
-            raise self._unknown(name)
-        if all(name in path.pinned for path in having):
+        if having and all(name in path.pinned for path in having):
             found = self._by(lambda path: _plain(path.pinned[name]) if name in path.pinned else None)
         else:
-            found = _shares(self.sample(seed, count), name)
+            draws = self.sample(seed, count)
+            if name not in draws:
+                raise self._unknown(name, draws)
+            found = _shares(draws, name)
         return dict(sorted(found.items(), key=lambda item: (item[0] is None, item[0])))
 
     def marginal(self, name: str, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> np.ndarray:
@@ -167,9 +175,9 @@ class Questions:
                 found[key(path)] = found.get(key(path), 0.0) + path.weight
         return found
 
-    def _unknown(self, name: str, draws: Draws | None = None) -> ValueLookupError:
+    def _unknown(self, name: str, draws: Draws) -> ValueLookupError:
         known = dict.fromkeys(site for path in self.paths for site in path.addresses)
-        known.update(dict.fromkeys(draws or ()))
+        known.update(dict.fromkeys(draws))
         shown = ", ".join(map(repr, list(known)[:20])) + (", ..." if len(known) > 20 else "")
         return ValueLookupError(f"No path has a site called {name!r}; there are {shown}.")
 

@@ -22,3 +22,8 @@ class Outline:
     sites: tuple[SiteOutline, ...]
     observed: tuple[str, ...]
     deterministics: tuple[str, ...]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all sites."""
+        return frozenset({*self.recorded.addresses, *self.observed, *self.deterministics})

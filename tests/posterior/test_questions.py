@@ -59,6 +59,7 @@ def test_what_exists(posterior):
     assert posterior.exists("b_0") == pytest.approx(weights()[1:].sum(), abs=1e-3)
     assert posterior.exists("b_1") == pytest.approx(weights()[2], abs=1e-3)
     assert posterior.exists("b_7") == 0.0
+    assert posterior.exists("mean") == pytest.approx(1.0) and posterior.exists("y") == pytest.approx(1.0)
 
 
 def test_the_distribution_of_a_discrete_site(posterior):
