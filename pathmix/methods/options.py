@@ -74,6 +74,9 @@ def check_method(options: Any) -> None:
     check_members("discovery", options.discovery, Discovery, example)
     if not isinstance(options.discovery.limits, Limits):
         raise OptionError(f"The limits of the discovery must be Limits, not {options.discovery.limits!r}.")
+    label = getattr(options, "label", None)
+    if label is not None and not callable(label):
+        raise OptionError(f"label must be a function that names a path, not {label!r}.")
     check_choice("precision", options.precision, ("float64", "float32"))
     if not isinstance(options.progress, bool):
         raise OptionError(f"progress must be True or False, not {options.progress!r}.")

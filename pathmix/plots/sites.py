@@ -88,8 +88,9 @@ def predictive(
         ax.fill_between(over[order], *ends, color="tab:blue", alpha=0.25, linewidth=0)
     ax.plot(over[order], np.nanmedian(values, axis=0)[order], color="tab:blue", label="median, 50%, 90%")
     if not args and not kwargs:
-        data = posterior._data(posterior.sample(seed, count))
-        ax.plot(over, np.ravel(data[name]), "k.", markersize=4, label="data")
+        data = np.ravel(posterior._data(posterior.sample(seed, count)).get(name, ()))
+        if len(data) == len(over):
+            ax.plot(over, data, "k.", markersize=4, label="data")
     ax.set_xlabel("position" if x is None else "x")
     ax.set_ylabel(name)
     ax.legend(frameon=False, fontsize="small")
@@ -101,7 +102,10 @@ def _column(draws: Any, name: str) -> np.ndarray:
     site, _, position = name.partition("[")
     values = draws[name] if name in draws else draws[site]
     if name not in draws and position:
-        values = values[:, *(int(part) for part in position.rstrip("]").split(","))]
+        try:
+            values = values[:, *(int(part) for part in position.rstrip("]").split(","))]
+        except (IndexError, ValueError):
+            raise PathmixError(f"The site {site!r} has shape {values.shape[1:]}, and no {name}.") from None
     if values.ndim > 1:
         raise PathmixError(
             f"The site {name!r} has shape {values.shape[1:]}; name one of its numbers, {site}[0]"

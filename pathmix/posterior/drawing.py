@@ -9,7 +9,7 @@ import numpy as np
 from pathmix.engine.precision import Engine, engine_scope
 from pathmix.errors import MissingModelError, PathmixError, ValueLookupError
 from pathmix.frontends.surroundings import check_surroundings
-from pathmix.posterior.components import Component
+from pathmix.posterior.components import Component, TruncatedGuide
 from pathmix.posterior.draws import Draws, Piece, position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.likelihoods import log_likelihoods
@@ -20,7 +20,9 @@ from pathmix.program.program import JointDraw, Program
 from pathmix.program.seeds import Seed
 from pathmix.program.signature import check_arguments
 from pathmix.program.wishes import Wishes
+from pathmix.warn import warn
 
+_SHORT = 1.0  # nats, by which the draws of a guide are not those of the posterior
 ParametersOption = Literal["fixed", "learn", "per-path"]
 
 
@@ -199,6 +201,19 @@ class Drawing:
             return self._bound
         return self._bound.with_parameters({**self._bound.params, **self.paths[position].parameters})
 
+    def _check_drawable(self, position: int) -> None:
+        """Complain of a path without draws, and of draws that are no better than a guide that falls short."""
+        path = self.paths[position]
+        if path.log_evidence == -np.inf:
+            raise PathmixError(f"The path {path.label!r} has no draws: {path.message}")
+        short = path.log_evidence - path.elbo
+        if isinstance(self._components[position], TruncatedGuide) and short > _SHORT:
+            warn(
+                f"The guide of the path {path.short_label!r} falls short of its evidence by {short:.1f} "
+                "nats, and the path carries next to no weight, so that nothing better was looked for. Its "
+                "draws are the guide's."
+            )
+
     @property
     def _labels(self) -> list[str]:
         return [path.label for path in self.paths]
@@ -212,7 +227,9 @@ class Drawing:
             raise PathmixError(f"After the seed comes the number of draws, at least 1, not {shown}.")
         weights = np.array([path.weight for path in self.paths])
         if only is not None:
-            weights = np.eye(len(weights))[position_of(only, self._labels)]
+            position = position_of(only, self._labels)
+            self._check_drawable(position)
+            weights = np.eye(len(weights))[position]
         if weights.sum() == 0:
             raise PathmixError(
                 "No path carries weight, so there is nothing to draw from. "

@@ -21,6 +21,7 @@ class Column(NamedTuple):
 
     values: np.ndarray
     present: np.ndarray  # which draws have it
+    filled: np.ndarray  # which numbers are a draw's own; shapes of paths may differ
 
 
 class Draws(Mapping[str, np.ndarray]):
@@ -51,6 +52,10 @@ class Draws(Mapping[str, np.ndarray]):
     def present(self, name: str) -> np.ndarray:
         """Which draws have a site."""
         return self._column(name).present
+
+    def filled(self, name: str) -> np.ndarray:
+        """Which numbers of a site are there: of draws that have it, within the shape that it has there."""
+        return self._column(name).filled
 
     def runs(self) -> "Iterator[Run]":
         """The draws one by one, each with the sites that it has, as its path has them."""
@@ -96,6 +101,9 @@ class Draws(Mapping[str, np.ndarray]):
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise TypeError("Draws are an array for each site: draws['x'], or draws.to_dataframe().")
+
+    __eq__ = object.__eq__  # arrays have no one answer
+    __hash__ = object.__hash__  # pyright: ignore[reportAssignmentType]
 
     def __repr__(self) -> str:
         sites = ", ".join(f"{name}: {column.values.shape}" for name, column in self._columns.items())
@@ -155,10 +163,11 @@ def _merged(name: str, pieces: Sequence[Piece], count: int) -> Column:
     if not is_whole and not np.issubdtype(dtype, np.inexact):
         dtype = np.dtype(np.float64)
     data = np.full((count, *shape), 0 if is_whole else np.nan, dtype)
+    filled = np.zeros((count, *shape), bool)
     for rows, values in padded:
         where: tuple[Any, ...] = (rows, *(slice(size) for size in values.shape[1:]))
-        data[where] = values
-    return Column(data, present)
+        data[where], filled[where] = values, True
+    return Column(data, present, filled)
 
 
 def _leading_ones(values: np.ndarray, rank: int) -> tuple[int, ...]:

@@ -23,7 +23,8 @@ def frame(columns: Mapping[str, Any], what: str) -> "pd.DataFrame":
 def of_columns(first: Mapping[str, Any], arrays: Mapping[str, np.ndarray], what: str) -> "pd.DataFrame":
     """A column for each number of each array, whose first axis is that of the rows."""
     columns = dict(first)
-    for name, values in arrays.items():
+    for site, values in arrays.items():
+        name = f"{site} (site)" if site in first else site
         if values.ndim == 1:
             columns[name] = values
         for index in np.ndindex(*values.shape[1:]) if values.ndim > 1 else ():

@@ -6,6 +6,7 @@ from html import escape
 
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.verdict import with_error
+from pathmix.target.labels import unique
 
 _MAX_ROWS = 20
 _BAR = "display:inline-block;height:0.8em;vertical-align:middle;background:currentColor;opacity:0.55"
@@ -22,7 +23,11 @@ def as_html(
     remarks: Sequence[str],
 ) -> str:
     """A table with weights as bars, and what can be relied on. `errors` are of the weights."""
-    rows = [_row(path, None if errors is None else errors[i]) for i, path in enumerate(paths[:_MAX_ROWS])]
+    labels = unique([path.short_label for path in paths[:_MAX_ROWS]])
+    rows = [
+        _row(path, label, None if errors is None else errors[number])
+        for number, (path, label) in enumerate(zip(paths, labels, strict=False))
+    ]
     if hidden := paths[_MAX_ROWS:]:
         rest = f"... {len(hidden)} more, weight {sum(path.weight for path in hidden):.2g}"
         rows.append(f'<tr><td colspan="7" style="{_LEFT}">{rest}</td></tr>')
@@ -39,10 +44,10 @@ def as_html(
     )
 
 
-def _row(path: FittedPath, error: float | None) -> str:
+def _row(path: FittedPath, label: str, error: float | None) -> str:
     weight = with_error(path.weight, math.nan if error is None else error)
     cells = [
-        (_LEFT, f'<span title="{escape(path.label)}">{escape(path.short_label)}</span>'),
+        (_LEFT, f'<span title="{escape(path.label)}">{escape(label)}</span>'),
         (_LEFT, f'<span style="{_BAR};width:{12 * path.weight:.2f}em"></span>'),
         (_RIGHT, weight),
         (_RIGHT, with_error(path.log_evidence, path.log_evidence_error)),

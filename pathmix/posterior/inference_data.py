@@ -11,6 +11,7 @@ from pathmix.posterior.draws import Draws
 if TYPE_CHECKING:
     from pathmix.posterior.posterior import Posterior
 
+_TAKEN = ("chain", "draw")  # names of dimensions; sites of these names get another
 Groups = dict[str, Mapping[str, np.ndarray]]
 
 
@@ -25,10 +26,20 @@ def as_arviz(posterior: "Posterior", seed: Any, count: int) -> Any:
     if posterior._program is not None:
         groups |= _of_data(posterior, draws, seed, count)
     chains = {
-        name: {site: values if name == "observed_data" else values[None] for site, values in group.items()}
+        name: {
+            f"{site}_" if site in _TAKEN else site: _plain(
+                values if name == "observed_data" else values[None]
+            )
+            for site, values in group.items()
+        }
         for name, group in groups.items()
     }
     return _with_paths(_converted(chains), draws)
+
+
+def _plain(values: np.ndarray) -> np.ndarray:
+    """Truth values as numbers, with which ArviZ can compute."""
+    return values.astype(int) if values.dtype == bool else values
 
 
 def _of_data(posterior: "Posterior", draws: Draws, seed: Any, count: int) -> Groups:

@@ -206,8 +206,9 @@ class Posterior(Drawing, Questions):
 
         A DataTree where `arviz_base` is installed, else an InferenceData of `arviz`. Sites that a draw's path
         lacks are missing values there; `path` and `label` are coordinates. With `path`, everything is of that
-        path alone, and nothing is missing. What needs the model is left out of a posterior that was loaded
-        without it.
+        path alone, and nothing is missing. Sites called "chain" or "draw" are "chain_" and "draw_" there.
+        Log-likelihoods are given all latent sites, those that were summed out among them. What needs the
+        model is left out of a posterior that was loaded without it.
         """
         return as_arviz(self if path is None else self._alone(path), seed, count)
 

@@ -69,7 +69,7 @@ class Questions:
             if name not in draws:
                 raise self._unknown(name, draws)
             found = _shares(draws, name)
-        return dict(sorted(found.items(), key=lambda item: (item[0] is None, item[0])))
+        return dict(sorted(found.items(), key=lambda item: _order(item[0])))
 
     def marginal(self, name: str, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> np.ndarray:
         """Draws of a site from all paths that have it: its posterior, given that it exists.
@@ -79,13 +79,13 @@ class Questions:
         draws = self.sample(seed, count)
         if name not in draws:
             raise self._unknown(name, draws)
-        values = draws[name][draws.present(name)]
-        if values.dtype.kind == "f" and np.isnan(values).any():
+        values, present = draws[name], draws.present(name)
+        if not draws.filled(name)[present].all():
             raise PathmixError(
                 f"Paths give the site {name!r} different shapes, so that it has no marginal; "
                 "posterior.sample(seed, n, path=...) has its values on one of them."
             )
-        return values
+        return values[present]
 
     def probability(
         self, event: Callable[[Run], Any], *, seed: int | jax.Array = 0, count: int = _DRAWS
@@ -129,12 +129,11 @@ class Questions:
         return frame(columns, "posterior.table()").set_index("path")
 
     def _described(self, draws: Draws, name: str) -> Iterator[dict[str, Any]]:
-        values = draws[name].astype(float)
+        values, filled = draws[name].astype(float), draws.filled(name)
         for index in np.ndindex(*values.shape[1:]):
-            column = values[:, *index]
-            present = draws.present(name) & ~np.isnan(column)
-            own, paths = column[present], draws.path[present]
-            having = [self.paths[position] for position in np.unique(paths)]
+            present = filled[:, *index]
+            own, paths = values[:, *index][present], draws.path[present]
+            having = self._having(name, index, paths)
             quantiles = np.quantile(own, _QUANTILES) if len(own) else [math.nan] * len(_QUANTILES)
             yield {
                 "site": name + (f"[{','.join(map(str, index))}]" if index else ""),
@@ -145,6 +144,19 @@ class Questions:
                 "sd": float(np.std(own)),
                 **dict(zip(_quantile_names(), map(float, quantiles), strict=True)),
             }
+
+    def _having(self, name: str, index: tuple[int, ...], drawn: np.ndarray) -> list[FittedPath]:
+        """Paths with a number of a site; of those that no draw took, by what is known of their shapes."""
+        found = []
+        for position, (path, component) in enumerate(zip(self.paths, self._components, strict=True)):
+            shapes = {site.name: site.shape for site in component.outline.sites}
+            shape = shapes.get(name)
+            fits = shape is None or (
+                len(shape) == len(index) and all(at < size for at, size in zip(index, shape, strict=True))
+            )
+            if position in drawn or (name in component.outline.names and fits):
+                found.append(path)
+        return found
 
     def _error_of_mean(self, values: np.ndarray, paths: np.ndarray) -> float:
         """Of draws, and of the weights with which paths come in."""
@@ -161,11 +173,11 @@ class Questions:
         if self.weighting == "stacking":
             return math.nan
         share, variance = sum(path.weight for path in some), 0.0
-        own = {path.label for path in some}
+        own = set(map(id, some))
         for path in self.paths:
             if path.weight > 0:
                 error = path.elbo_error if self.weighting == "elbo" else path.log_evidence_error
-                variance += (path.weight * ((path.label in own) - share) * error) ** 2
+                variance += (path.weight * ((id(path) in own) - share) * error) ** 2
         return math.sqrt(variance)
 
     def _by(self, key: Callable[[FittedPath], Any]) -> dict[Any, float]:
@@ -180,6 +192,11 @@ class Questions:
         known.update(dict.fromkeys(draws))
         shown = ", ".join(map(repr, list(known)[:20])) + (", ..." if len(known) > 20 else "")
         return ValueLookupError(f"No path has a site called {name!r}; there are {shown}.")
+
+
+def _order(value: Any) -> tuple[Any, ...]:
+    """Numbers, then tuples of them, then nothing."""
+    return value is None, isinstance(value, tuple), () if value is None else value
 
 
 def _quantile_names() -> list[str]:

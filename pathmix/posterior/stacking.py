@@ -4,7 +4,9 @@ They maximise sum_i log sum_k w_k p(y_i | y_-i, path k) (Yao et al. 2018; for pr
 Reichelt et al. 2024). The densities are by Pareto-smoothed importance sampling from draws of the path.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -66,11 +68,15 @@ def stack(paths: Sequence[FittedPath], components: Sequence[Component]) -> Stack
 
 def left_out(log_likelihood: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The leave-one-out log-density of each column, from rows of draws, and its k-hat."""
-    flat = np.ptp(log_likelihood, axis=0) == 0  # where nothing varies, nothing is to be smoothed
-    score, khat = np.array(log_likelihood[0], float), np.zeros(log_likelihood.shape[1])
-    if not np.all(flat):
-        with np.errstate(all="ignore"):
-            score[~flat], khat[~flat], _ = array_stats.loo(log_likelihood[None][..., ~flat], 0, 1)
+    count = len(log_likelihood)
+    # By plain importance weights, which stay where there is nothing to smooth: nothing varies, or much ties.
+    score = math.log(count) - np.logaddexp.reduce(-log_likelihood, axis=0)
+    khat = np.where(np.ptp(log_likelihood, axis=0) == 0, 0.0, np.inf)
+    for column in np.flatnonzero(khat):
+        with np.errstate(all="ignore"), suppress(ValueError):
+            found, own, _ = array_stats.loo(log_likelihood[None, :, column : column + 1], 0, 1)
+            if np.isfinite(found).all():
+                score[column], khat[column] = found[0], own[0]
     return score, khat
 
 

@@ -10,7 +10,7 @@ from pathmix.errors import ArgumentsError
 def check_arguments(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """An error that shows the signature of a model, if it cannot be called with these."""
     try:
-        signature = inspect.signature(model)
+        signature = inspect.signature(getattr(model, "forward", model))  # of a module
     except (TypeError, ValueError):  # something that does not tell
         return
     try:

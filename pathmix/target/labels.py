@@ -62,10 +62,14 @@ def label(slp: StraightLineProgram, region: Region) -> str:
 def unique(labels: Sequence[str]) -> list[str]:
     """Number the labels that occur more than once."""
     total, seen = Counter(labels), Counter[str]()
-    result = []
+    taken, result = set(labels), []
     for text in labels:
-        seen[text] += 1
-        result.append(f"{text} #{seen[text]}" if total[text] > 1 else text)
+        name = text
+        while total[text] > 1 and name in taken:  # somebody may have numbered them already
+            seen[text] += 1
+            name = f"{text} #{seen[text]}"
+        taken.add(name)
+        result.append(name)
     return result
 
 

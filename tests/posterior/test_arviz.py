@@ -124,6 +124,16 @@ def test_one_path_is_dense(posterior, generation):
     assert set(found["posterior"]["label"].values[0]) == {"sloped=1"}
 
 
+def test_names_of_dimensions_and_truth_values(generation):
+    def model(y):
+        x = numpyro.sample("draw", dist.Normal(0, 1))
+        numpyro.deterministic("high", x > 0)
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    fit = pathmix.SDVI(model, allocation=pathmix.Uniform(100), starts=1, progress=False).run(0, 0.5)
+    assert {"draw_", "high"} <= set(generation[0](fit.to_arviz(0, 100)).index)
+
+
 def test_without_the_model_there_are_draws(posterior, generation, tmp_path):
     posterior.save(tmp_path / "fit.pathmix")
     found = pathmix.load(tmp_path / "fit.pathmix").to_arviz(0, 50)

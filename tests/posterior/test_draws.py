@@ -84,5 +84,16 @@ def test_an_unknown_site(draws):
     assert "c" not in draws and draws.get("c") is None
 
 
+def test_a_site_called_path():
+    draws = Draws([(np.array([0]), {"path": np.array([3.0])})], np.array([0]), ("always",))
+    frame = draws.to_dataframe()
+    assert frame["path"].tolist() == ["always"] and frame["path (site)"].tolist() == [3.0]
+
+
+def test_draws_are_the_same_only_as_themselves(draws):
+    assert draws == draws and draws != Draws([], np.zeros(0, int))
+    assert len({draws}) == 1
+
+
 def test_draws_are_public():
     assert pathmix.Draws is Draws

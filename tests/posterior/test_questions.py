@@ -2,6 +2,7 @@
 
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -162,6 +163,72 @@ def test_many_densities_at_once(posterior):
     one = {name: draws[name][4] for name in draws if draws.present(name)[4] and name != "mean"}
     assert found.shape == (20,) and found[4] == pytest.approx(posterior.log_prob(one))
     assert posterior.log_prob([one, one]).tolist() == pytest.approx([found[4]] * 2)
+
+
+def fitted(model, *args, **options):
+    allocation = pathmix.Uniform(200)
+    return pathmix.SDVI(model, allocation=allocation, starts=1, progress=False, **options).run(0, *args)
+
+
+def test_what_no_draw_has_seen_exists_all_the_same():
+    def many(y):
+        for i in range(6):
+            if numpyro.sample(f"b{i}", dist.Bernoulli(0.5)):
+                pass
+        numpyro.sample("y", dist.Normal(numpyro.sample("x", dist.Normal(0, 1)), 1), obs=y)
+
+    found = fitted(many, 1.0).summary(count=20)
+    assert found.loc["x", "exists"] == pytest.approx(1) and found.loc["b3", "exists"] == pytest.approx(1)
+
+
+def test_values_that_are_not_numbers_are_not_left_out():
+    def model(y):
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.deterministic("log", jnp.log(x))
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    posterior = fitted(model, 0.0)
+    assert np.isnan(posterior.summary().loc["log", "mean"]) and np.isnan(posterior.marginal("log")).any()
+
+
+def test_numbers_and_tuples_of_them():
+    def model(y):
+        several = numpyro.sample("several", dist.Bernoulli(0.5))
+        k = numpyro.sample("k", dist.Bernoulli(0.3).expand([2] if several else []))
+        mean = 0.0
+        for value in k.reshape(-1):
+            if value:
+                mean = mean + 1
+        numpyro.sample("y", dist.Normal(mean, 1), obs=y)
+
+    assert list(fitted(model, 1.0).distribution("k")) == [0, 1, (0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def impossible(y):
+    b = numpyro.sample("b", dist.Categorical(np.ones(3) / 3))
+    x = numpyro.sample("x", dist.Normal(0, 1))
+    if b == 2:
+        numpyro.sample("y", dist.Exponential(1.0).expand([2]), obs=y)
+    else:
+        numpyro.sample("y", dist.Normal(x + 60.0 * int(b), 0.1), obs=y)
+
+
+def test_paths_that_have_no_draws_or_bad_ones():
+    posterior = fitted(impossible, np.array([-1.0, 0.3]))
+    with pytest.raises(errors.PathmixError, match="The path 'b=2' has no draws: "):
+        posterior.sample(0, 5, path="b=2")
+    with pytest.warns(errors.PathmixWarning, match="falls short of its evidence by .* nats"):
+        posterior.sample(0, 5, path="b=1")
+
+
+def test_names_that_are_numbered_already():
+    def name(path):
+        return ["a", "a", "a #1"][path.pinned["b"]]
+
+    weights = fitted(impossible, np.array([1.0, 0.3]), label=name).weights
+    assert len(weights) == 3 and sum(weights.values()) == pytest.approx(1)
+    with pytest.raises(errors.OptionError, match="label must be a function"):
+        pathmix.SDVI(impossible, label="b")
 
 
 def test_shapes_that_depend_on_the_path():

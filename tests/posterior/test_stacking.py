@@ -74,6 +74,27 @@ def test_as_an_option():
     assert option.weights == later.weights and option.weighting == "stacking"
 
 
+def test_columns_that_cannot_be_smoothed():
+    """Ties, and densities next to nothing: plain importance weights tell what they tell."""
+    generator = np.random.default_rng(0)
+    ties = generator.choice([-1.0, -2.0], size=(1_000, 1))
+    far = -1e5 - 500 * generator.exponential(size=(1_000, 1))
+    score, khat = left_out(np.concatenate([ties, far], axis=1))
+    assert score[0] == pytest.approx(-np.log(np.mean(np.exp(-ties))))
+    assert np.isfinite(score).all() and score[1] < -1e5 and khat[0] == np.inf
+
+
+def test_a_path_that_the_data_contradict_has_no_weight():
+    def model(y):
+        far = numpyro.sample("far", dist.Bernoulli(0.5))
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(x + 30.0, 0.1) if far else dist.Normal(x, 1), obs=y)
+
+    options = {"allocation": pathmix.Uniform(200), "starts": 1, "progress": False}
+    posterior = pathmix.SDVI(model, **options).run(0, np.array([-1.0, 0.5, 0.3]))
+    assert posterior.reweight("stacking").weights["far=0"] == pytest.approx(1, abs=1e-3)
+
+
 def test_left_out_densities():
     centre, draws = CENTRES[0], np.random.default_rng(0)
     mean, precision = (4 * centre + Y.sum()) / (4 + len(Y)), 4 + len(Y)

@@ -56,6 +56,8 @@ def record(
     follow: Path | None = None,
     foresight: Foresight | None = None,
     alike: list[Alike] | None = None,
+    *,
+    as_numbers: bool = False,
 ) -> Run | FailedRun:
     """Run the program once. With `follow`, discrete sites are forced to the values of that path.
 
@@ -63,6 +65,7 @@ def record(
     """
     watched = foresight is not None or alike is not None
     recorder = _Recorder(program, word, wishes, follow, Influence() if watched else None)
+    recorder.as_numbers, failure = as_numbers, None
     with (
         only("pyro"),
         subsampling(whole),
@@ -88,7 +91,13 @@ def record(
         except Exception as error:
             if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
                 raise wrong from error
-            return recorder.failed(error)
+            failure = recorder.failed(error)
+    if failure is not None:
+        if follow is not None or not any(recorder.continuous):
+            return failure
+        # Maybe it would not have failed with the numbers that it asked for, and got no numbers.
+        again = record(program, word, wishes, as_numbers=True)
+        return failure if isinstance(again, FailedRun) else again
     if recorder.reach is None and program.watched:
         return record(program, word, wishes, follow, foresight, alike)
     run = recorder.run()
@@ -127,6 +136,7 @@ class _Recorder(Messenger):
         self.scalars: set[str] = set()  # pinned sites whose elements are single numbers
         self.looked_at: set[str] = set()  # pinned sites
         self.continuous: list[bool] = []
+        self.as_numbers = False  # are given to Python where it asks for them
         self._storages: dict[int | None, str] = {}  # of their values; `_kept` keeps them
         self._kept: list[torch.Tensor] = []
         self.values: dict[str, np.ndarray] = {}
@@ -166,7 +176,7 @@ class _Recorder(Messenger):
         if self.reach is None:
             self.program.watched.add("continuous")
             raise NotWatched
-        self.continuous.append(self.reach.reaches(tensor))
+        self.continuous.append(not self.as_numbers and self.reach.reaches(tensor))
         return self.continuous[-1]
 
     def apply(self, _: Any, apply: Apply, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -79,6 +79,26 @@ def test_what_needs_a_number_is_still_an_error():
         of(exponential).run(0)
 
 
+NEEDS_A_NUMBER = {
+    "numpy": lambda x: torch.as_tensor(np.array([0.5, 1.5]) * float(x)).sum(),
+    "round": lambda x: torch.tensor(float(round(float(x)))),
+    "method": lambda x: torch.tensor(1.0 if float(x).is_integer() else 0.0),
+    "item": lambda x: torch.tensor(float(x.item().is_integer())),
+    "text": lambda x: torch.tensor(float(f"{float(x):.3f}")),
+}
+
+
+@pytest.mark.parametrize("name", NEEDS_A_NUMBER)
+def test_a_path_is_not_given_up_for_a_number_that_it_did_not_get(name):
+    def either():
+        x = pyro.sample("x", dist.Normal(0.0, 1.0))
+        mean = NEEDS_A_NUMBER[name](x) if pyro.sample("b", dist.Bernoulli(0.5)) else x
+        pyro.sample("y", dist.Normal(mean, 1.0), obs=Y)
+
+    with pytest.raises(errors.ContinuousDecisionError, match=r"test_floats.py:\d+.*depends on 'x'"):
+        of(either).run(0)
+
+
 def module(source):
     """The functions of a program in a module of its own."""
     names = {"pyro": pyro, "dist": dist, "torch": torch, "np": np}
