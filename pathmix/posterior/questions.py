@@ -115,37 +115,39 @@ class Questions:
         weights of the paths that have the site.
         """
         draws = self.sample(seed, count)
-        rows = [row for name in draws for row in self._described(draws, name)]
+        errors = self._errors()
+        rows = [row for name in draws for row in self._described(draws, name, errors)]
         columns = ["site", "exists", "exists_error", "mean", "mean_error", "sd", *_quantile_names()]
         table = {column: [row[column] for row in rows] for column in columns}
         return frame(table, "posterior.summary()").set_index("site")
 
     def table(self) -> "pd.DataFrame":
         """A row for each path, heaviest first."""
-        rows = [{**vars(path), "weight_error": self._error_of([path])} for path in self.paths]
+        errors = self._errors()
+        rows = [{**vars(path), "weight_error": errors[i]} for i, path in enumerate(self.paths)]
         columns = {"path": [path.label for path in self.paths]}
         columns.update({field: [row[field] for row in rows] for field in _FIELDS})
         columns["status"] = [str(path.status) for path in self.paths]
         return frame(columns, "posterior.table()").set_index("path")
 
-    def _described(self, draws: Draws, name: str) -> Iterator[dict[str, Any]]:
+    def _described(self, draws: Draws, name: str, errors: np.ndarray) -> Iterator[dict[str, Any]]:
         values, filled = draws[name].astype(float), draws.filled(name)
         for index in np.ndindex(*values.shape[1:]):
             present = filled[:, *index]
             own, paths = values[:, *index][present], draws.path[present]
-            having = self._having(name, index, paths)
+            having = self._having(name, index, set(paths.tolist()))
             quantiles = np.quantile(own, _QUANTILES) if len(own) else [math.nan] * len(_QUANTILES)
             yield {
                 "site": name + (f"[{','.join(map(str, index))}]" if index else ""),
                 "exists": sum(path.weight for path in having),
                 "exists_error": self._error_of(having),
                 "mean": float(np.mean(own)),
-                "mean_error": self._error_of_mean(own, paths),
+                "mean_error": self._error_of_mean(own, paths, errors),
                 "sd": float(np.std(own)),
                 **dict(zip(_quantile_names(), map(float, quantiles), strict=True)),
             }
 
-    def _having(self, name: str, index: tuple[int, ...], drawn: np.ndarray) -> list[FittedPath]:
+    def _having(self, name: str, index: tuple[int, ...], drawn: set[int]) -> list[FittedPath]:
         """Paths with a number of a site; of those that no draw took, by what is known of their shapes."""
         found = []
         for position, (path, component) in enumerate(zip(self.paths, self._components, strict=True)):
@@ -158,27 +160,37 @@ class Questions:
                 found.append(path)
         return found
 
-    def _error_of_mean(self, values: np.ndarray, paths: np.ndarray) -> float:
+    def _error_of_mean(self, values: np.ndarray, paths: np.ndarray, errors: np.ndarray) -> float:
         """Of draws, and of the weights with which paths come in."""
         total = sum(self.paths[position].weight for position in np.unique(paths))
         mean, variance = np.mean(values), np.var(values) / len(values)
         for position in np.unique(paths) if total > 0 else ():
-            path = self.paths[position]
             gap = np.mean(values[paths == position]) - mean
-            variance += (gap * self._error_of([path]) / total) ** 2
+            variance += (gap * errors[position] / total) ** 2
         return float(np.sqrt(variance))
 
     def _error_of(self, some: Sequence[FittedPath]) -> float:
-        """Of the weight of some paths together, as if those of evidences were independent."""
-        if self.weighting == "stacking":
-            return math.nan
-        share, variance = sum(path.weight for path in some), 0.0
+        """Of the weight of some paths together, as if the errors of evidences were independent."""
         own = set(map(id, some))
-        for path in self.paths:
-            if path.weight > 0:
-                error = path.elbo_error if self.weighting == "elbo" else path.log_evidence_error
-                variance += (path.weight * ((id(path) in own) - share) * error) ** 2
-        return math.sqrt(variance)
+        inside = np.array([id(path) in own for path in self.paths])
+        weights, spreads = self._spreads
+        share = weights[inside].sum()
+        squares = (1 - share) ** 2 * np.sum(spreads[inside] ** 2) + share**2 * np.sum(spreads[~inside] ** 2)
+        return float(np.sqrt(squares))
+
+    def _errors(self) -> np.ndarray:
+        """Of the weight of each path."""
+        weights, spreads = self._spreads
+        squares = spreads**2
+        return np.sqrt((1 - weights) ** 2 * squares + weights**2 * (squares.sum() - squares))
+
+    @property
+    def _spreads(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weights, and what the errors of evidences, or of ELBOs, make of them; nobody knows for stacking."""
+        weights = np.array([path.weight for path in self.paths])
+        errors = [p.elbo_error if self.weighting == "elbo" else p.log_evidence_error for p in self.paths]
+        known = np.nan if self.weighting == "stacking" else np.array(errors)
+        return weights, weights * np.where(weights > 0, known, 0.0)
 
     def _by(self, key: Callable[[FittedPath], Any]) -> dict[Any, float]:
         found: dict[Any, float] = {}

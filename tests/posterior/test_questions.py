@@ -215,6 +215,8 @@ def impossible(y):
 
 def test_paths_that_have_no_draws_or_bad_ones():
     posterior = fitted(impossible, np.array([-1.0, 0.3]))
+    assert posterior.table().loc["b=2", "weight_error"] == 0.0
+    assert np.isnan(posterior.reweight("stacking").table()["weight_error"]).any()
     with pytest.raises(errors.PathmixError, match="The path 'b=2' has no draws: "):
         posterior.sample(0, 5, path="b=2")
     with pytest.warns(errors.PathmixWarning, match="falls short of its evidence by .* nats"):
