@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from html import escape
 
 from pathmix.posterior.fitted import FittedPath
+from pathmix.posterior.table import MAX_ROWS, left_over
 from pathmix.posterior.verdict import with_error
 from pathmix.target.labels import unique
 
-_MAX_ROWS = 20
 _BAR = "display:inline-block;height:0.8em;vertical-align:middle;background:currentColor;opacity:0.55"
 _LEFT, _RIGHT = "text-align:left", "text-align:right"
 _MARKS = {True: "&#10003;", False: "&#9888;"}  # a tick, a warning
@@ -23,14 +23,12 @@ def as_html(
     remarks: Sequence[str],
 ) -> str:
     """A table with weights as bars, and what can be relied on. `errors` are of the weights."""
-    labels = unique([path.short_label for path in paths[:_MAX_ROWS]])
+    labels = unique([path.short_label for path in paths[:MAX_ROWS]])
     rows = [
         _row(path, label, None if errors is None else errors[number])
         for number, (path, label) in enumerate(zip(paths, labels, strict=False))
     ]
-    if hidden := paths[_MAX_ROWS:]:
-        rest = f"... {len(hidden)} more, weight {sum(path.weight for path in hidden):.2g}"
-        rows.append(f'<tr><td colspan="7" style="{_LEFT}">{rest}</td></tr>')
+    rows += [f'<tr><td colspan="7" style="{_LEFT}">{rest}</td></tr>' for rest in left_over(paths)]
     heads = ("path", "weight", "", "log Z", "k-hat", "steps", "status")
     header = "".join(
         f'<th style="{_LEFT if place in (0, 1, 6) else _RIGHT}">{head}</th>'

@@ -215,6 +215,7 @@ class Posterior(Drawing, Questions):
     def _alone(self, path: str | int) -> "Posterior":
         """One of the paths, with all the weight."""
         position = position_of(path, self._labels)
+        self._check_drawable(position)
         return replace(
             self,
             paths=(replace(self.paths[position], weight=1.0),),

@@ -12,7 +12,7 @@ from pathmix.posterior.components import Component
 from pathmix.posterior.draws import Draws, Run, position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.frames import frame
-from pathmix.posterior.weights import Weighting
+from pathmix.posterior.weights import Weighting, simulated_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,13 +99,13 @@ class Questions:
 
     def group(self, key: Callable[[FittedPath], Key]) -> dict[Key, Group]:
         """Paths grouped by any function of a path, heaviest group first."""
-        members: dict[Key, list[FittedPath]] = {}
-        for path in self.paths:
-            members.setdefault(key(path), []).append(path)
-        groups = {
-            value: Group(sum(path.weight for path in some), self._error_of(some), tuple(some))
-            for value, some in members.items()
-        }
+        members: dict[Key, list[int]] = {}
+        for position, path in enumerate(self.paths):
+            members.setdefault(key(path), []).append(position)
+        simulated, groups = self._simulated(), dict[Key, Group]()
+        for value, some in members.items():
+            paths = tuple(self.paths[position] for position in some)
+            groups[value] = Group(sum(path.weight for path in paths), _error(simulated, some), paths)
         return dict(sorted(groups.items(), key=lambda item: -item[1].weight))
 
     def summary(self, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> "pd.DataFrame":
@@ -115,22 +115,22 @@ class Questions:
         weights of the paths that have the site.
         """
         draws = self.sample(seed, count)
-        errors = self._errors()
-        rows = [row for name in draws for row in self._described(draws, name, errors)]
+        simulated = self._simulated()
+        rows = [row for name in draws for row in self._described(draws, name, simulated)]
         columns = ["site", "exists", "exists_error", "mean", "mean_error", "sd", *_quantile_names()]
         table = {column: [row[column] for row in rows] for column in columns}
         return frame(table, "posterior.summary()").set_index("site")
 
     def table(self) -> "pd.DataFrame":
         """A row for each path, heaviest first."""
-        errors = self._errors()
+        errors = self._simulated().std(axis=0)
         rows = [{**vars(path), "weight_error": errors[i]} for i, path in enumerate(self.paths)]
         columns = {"path": [path.label for path in self.paths]}
         columns.update({field: [row[field] for row in rows] for field in _FIELDS})
         columns["status"] = [str(path.status) for path in self.paths]
         return frame(columns, "posterior.table()").set_index("path")
 
-    def _described(self, draws: Draws, name: str, errors: np.ndarray) -> Iterator[dict[str, Any]]:
+    def _described(self, draws: Draws, name: str, simulated: np.ndarray) -> Iterator[dict[str, Any]]:
         values, filled = draws[name].astype(float), draws.filled(name)
         for index in np.ndindex(*values.shape[1:]):
             present = filled[:, *index]
@@ -139,58 +139,36 @@ class Questions:
             quantiles = np.quantile(own, _QUANTILES) if len(own) else [math.nan] * len(_QUANTILES)
             yield {
                 "site": name + (f"[{','.join(map(str, index))}]" if index else ""),
-                "exists": sum(path.weight for path in having),
-                "exists_error": self._error_of(having),
+                "exists": sum(self.paths[position].weight for position in having),
+                "exists_error": _error(simulated, having),
                 "mean": float(np.mean(own)),
-                "mean_error": self._error_of_mean(own, paths, errors),
+                "mean_error": _error_of_mean(own, paths, simulated),
                 "sd": float(np.std(own)),
                 **dict(zip(_quantile_names(), map(float, quantiles), strict=True)),
             }
 
-    def _having(self, name: str, index: tuple[int, ...], drawn: set[int]) -> list[FittedPath]:
+    def _having(self, name: str, index: tuple[int, ...], drawn: set[int]) -> list[int]:
         """Paths with a number of a site; of those that no draw took, by what is known of their shapes."""
         found = []
-        for position, (path, component) in enumerate(zip(self.paths, self._components, strict=True)):
+        for position, component in enumerate(self._components):
             shapes = {site.name: site.shape for site in component.outline.sites}
             shape = shapes.get(name)
             fits = shape is None or (
                 len(shape) == len(index) and all(at < size for at, size in zip(index, shape, strict=True))
             )
             if position in drawn or (name in component.outline.names and fits):
-                found.append(path)
+                found.append(position)
         return found
 
-    def _error_of_mean(self, values: np.ndarray, paths: np.ndarray, errors: np.ndarray) -> float:
-        """Of draws, and of the weights with which paths come in."""
-        total = sum(self.paths[position].weight for position in np.unique(paths))
-        mean, variance = np.mean(values), np.var(values) / len(values)
-        for position in np.unique(paths) if total > 0 else ():
-            gap = np.mean(values[paths == position]) - mean
-            variance += (gap * errors[position] / total) ** 2
-        return float(np.sqrt(variance))
-
-    def _error_of(self, some: Sequence[FittedPath]) -> float:
-        """Of the weight of some paths together, as if the errors of evidences were independent."""
-        own = set(map(id, some))
-        inside = np.array([id(path) in own for path in self.paths])
-        weights, spreads = self._spreads
-        share = weights[inside].sum()
-        squares = (1 - share) ** 2 * np.sum(spreads[inside] ** 2) + share**2 * np.sum(spreads[~inside] ** 2)
-        return float(np.sqrt(squares))
-
-    def _errors(self) -> np.ndarray:
-        """Of the weight of each path."""
-        weights, spreads = self._spreads
-        squares = spreads**2
-        return np.sqrt((1 - weights) ** 2 * squares + weights**2 * (squares.sum() - squares))
-
-    @property
-    def _spreads(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights, and what the errors of evidences, or of ELBOs, make of them; nobody knows for stacking."""
-        weights = np.array([path.weight for path in self.paths])
-        errors = [p.elbo_error if self.weighting == "elbo" else p.log_evidence_error for p in self.paths]
-        known = np.nan if self.weighting == "stacking" else np.array(errors)
-        return weights, weights * np.where(weights > 0, known, 0.0)
+    def _simulated(self) -> np.ndarray:
+        """Weights as they may be, for the errors of evidences or ELBOs; nobody knows those of stacking."""
+        if self.weighting == "stacking":
+            return np.full((1, len(self.paths)), np.nan)
+        by_elbo = self.weighting == "elbo"
+        return simulated_weights(
+            [path.elbo if by_elbo else path.log_evidence for path in self.paths],
+            [path.elbo_error if by_elbo else path.log_evidence_error for path in self.paths],
+        )[0]
 
     def _by(self, key: Callable[[FittedPath], Any]) -> dict[Any, float]:
         found: dict[Any, float] = {}
@@ -204,6 +182,21 @@ class Questions:
         known.update(dict.fromkeys(draws))
         shown = ", ".join(map(repr, list(known)[:20])) + (", ..." if len(known) > 20 else "")
         return ValueLookupError(f"No path has a site called {name!r}; there are {shown}.")
+
+
+def _error(simulated: np.ndarray, some: Sequence[int]) -> float:
+    """Of the weight of some paths together."""
+    return float(simulated[:, some].sum(axis=1).std())
+
+
+def _error_of_mean(values: np.ndarray, paths: np.ndarray, simulated: np.ndarray) -> float:
+    """Of draws, and of the weights with which paths come in."""
+    positions, place = np.unique(paths, return_inverse=True)
+    means = np.bincount(place, values) / np.bincount(place)
+    weights = simulated[:, positions]
+    total = weights.sum(axis=1)
+    mixed = weights @ means / np.where(total > 0, total, np.nan)
+    return float(np.hypot(np.std(values) / math.sqrt(len(values)), np.std(mixed)))
 
 
 def _order(value: Any) -> tuple[Any, ...]:

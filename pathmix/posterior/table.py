@@ -7,7 +7,7 @@ from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.verdict import with_error
 from pathmix.target.labels import unique
 
-_MAX_ROWS = 20
+MAX_ROWS = 20
 
 
 def table(rows: Sequence[FittedPath], errors: Sequence[float] | None) -> str:
@@ -17,7 +17,7 @@ def table(rows: Sequence[FittedPath], errors: Sequence[float] | None) -> str:
     """
     has_elbo = not any(math.isnan(row.elbo) for row in rows)
     headers = ("path", "weight", "log Z", *(("ELBO",) if has_elbo else ()), "k-hat", "steps", "status")
-    shown = rows[:_MAX_ROWS]
+    shown = rows[:MAX_ROWS]
     labels = unique([row.short_label for row in shown])
     cells = [
         (
@@ -34,9 +34,13 @@ def table(rows: Sequence[FittedPath], errors: Sequence[float] | None) -> str:
     widths = [max(len(line[i]) for line in [headers, *cells]) for i in range(len(headers))]
     lines = [_line(headers, widths), "  ".join("-" * width for width in widths)]
     lines += [_line(line, widths) for line in cells]
-    if hidden := rows[_MAX_ROWS:]:
-        lines.append(f"... {len(hidden)} more, weight {sum(row.weight for row in hidden):.2g}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *left_over(rows)])
+
+
+def left_over(rows: Sequence[FittedPath]) -> list[str]:
+    """A line on the paths that do not fit, if there are any."""
+    hidden = rows[MAX_ROWS:]
+    return [f"... {len(hidden)} more, weight {sum(row.weight for row in hidden):.2g}"] if hidden else []
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -37,18 +37,24 @@ def path_weights(logs: Sequence[float] | np.ndarray) -> np.ndarray:
 
 
 def weight_errors(logs: Sequence[float], errors: Sequence[float]) -> tuple[list[float], float]:
-    """Standard errors of the weights, and of the logarithm of the sum, for errors of log-evidences.
+    """Standard errors of the weights, and of the logarithm of the sum, for errors of log-evidences."""
+    weights, totals = simulated_weights(logs, errors)
+    return weights.std(axis=0).tolist(), float(totals.std())
+
+
+def simulated_weights(logs: Sequence[float], errors: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    """Weights as they may be, for errors of log-evidences, and logarithms of their sums; a row for each time.
 
     Twins were fitted once and err together: they have the same evidence, to the last bit.
     """
     pairs = np.stack([np.asarray(logs, float), np.asarray(errors, float)], axis=1)
     usable = np.isfinite(pairs[:, 0])
-    spread = np.zeros(len(pairs))
+    weights = np.zeros((_SIMULATIONS, len(pairs)))
     if not np.any(usable):
-        return spread.tolist(), float("nan")
+        return weights, np.full(_SIMULATIONS, np.nan)
     unique, place = np.unique(pairs[usable], axis=0, return_inverse=True)
     scale = np.where(np.isfinite(unique[:, 1]), np.minimum(unique[:, 1], _UNKNOWN), _UNKNOWN)
     noise = np.random.default_rng(0).standard_normal((_SIMULATIONS, len(unique)))
     simulated = (unique[:, 0] + scale * noise)[:, place.ravel()]
-    spread[usable] = special.softmax(simulated, axis=1).std(axis=0)
-    return spread.tolist(), float(np.asarray(special.logsumexp(simulated, axis=1)).std())
+    weights[:, usable] = special.softmax(simulated, axis=1)
+    return weights, np.asarray(special.logsumexp(simulated, axis=1))

@@ -1,6 +1,7 @@
 """Questions about structure, against sums that can be done by hand."""
 
 import math
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -92,9 +93,45 @@ def test_groups_of_paths(posterior):
     assert len(groups["some"].paths) == 2
     assert sum(group.weight for group in groups.values()) == pytest.approx(1)
     assert groups["some"].error == pytest.approx(groups["none"].error)
-    alone = posterior.group(lambda path: path.label)
-    errors = {label: group.error for label, group in alone.items()}
-    assert errors == pytest.approx(posterior.weight_errors, rel=1e-6)
+
+
+def with_errors(posterior, logs):
+    """With evidences that are known to a tenth of a nat."""
+    paths = [
+        replace(path, log_evidence=log, log_evidence_error=0.1)
+        for path, log in zip(posterior.paths, logs, strict=True)
+    ]
+    weights = np.exp(logs) / np.exp(logs).sum()
+    paths = [replace(path, weight=float(weight)) for path, weight in zip(paths, weights, strict=True)]
+    return replace(posterior, paths=tuple(paths))
+
+
+def test_errors_of_groups(posterior):
+    """Of a and b against c the error is w (1 - w) times that of the log of their ratio."""
+    logs = np.log([0.5, 0.3, 0.2])
+    found = with_errors(posterior, logs)
+    first, *others = (path.label for path in found.paths)
+    errors = {label: group.error for label, group in found.group(lambda path: path.label).items()}
+    assert errors == pytest.approx(found.weight_errors, rel=1e-9)
+    spread = np.hypot(0.1, 0.1 * np.hypot(0.3, 0.2) / 0.5)
+    two = found.group(lambda path: path.label == first)
+    assert two[False].error == pytest.approx(0.25 * spread, rel=0.1) == two[True].error
+    # Twins err together: more than two paths that do not.
+    twins = with_errors(posterior, np.log([0.5, 0.25, 0.25])).group(lambda path: path.label in others)
+    assert twins[True].error == pytest.approx(0.25 * np.hypot(0.1, 0.1), rel=0.1)
+
+
+def test_errors_of_weights_are_in_those_of_means(posterior):
+    known, vague = (
+        posterior.summary(count=20_000),
+        with_errors(posterior, np.log([0.5, 0.3, 0.2])).summary(count=20_000),
+    )
+    assert vague.loc["k", "mean_error"] > 2 * known.loc["k", "mean_error"]
+    positions = [path.pinned["k"] for path in posterior.paths]
+    simulated = np.random.default_rng(0).normal(np.log([0.5, 0.3, 0.2]), 0.1, (20_000, 3))
+    means = np.exp(simulated) @ positions / np.exp(simulated).sum(axis=1)
+    sampling = vague.loc["k", "sd"] / np.sqrt(20_000)
+    assert vague.loc["k", "mean_error"] == pytest.approx(np.hypot(means.std(), sampling), rel=0.1)
 
 
 def test_a_summary(posterior):
@@ -110,7 +147,7 @@ def test_a_table(posterior):
     table = posterior.table()
     assert list(table.index) == [path.label for path in posterior.paths]
     assert table["weight"].sum() == pytest.approx(1) and set(table["status"]) <= {"ok", "rough"}
-    assert table["weight_error"].to_dict() == pytest.approx(posterior.weight_errors, rel=1e-6)
+    np.testing.assert_allclose(table["weight_error"], list(posterior.weight_errors.values()), rtol=1e-9)
 
 
 def test_a_path_by_its_label(posterior):
@@ -219,6 +256,8 @@ def test_paths_that_have_no_draws_or_bad_ones():
     assert np.isnan(posterior.reweight("stacking").table()["weight_error"]).any()
     with pytest.raises(errors.PathmixError, match="The path 'b=2' has no draws: "):
         posterior.sample(0, 5, path="b=2")
+    with pytest.raises(errors.PathmixError, match="The path 'b=2' has no draws: "):
+        posterior.to_arviz(0, 5, path="b=2")
     with pytest.warns(errors.PathmixWarning, match="falls short of its evidence by .* nats"):
         posterior.sample(0, 5, path="b=1")
 

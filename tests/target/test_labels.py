@@ -117,21 +117,16 @@ def test_no_two_rows_look_alike():
     ("text", "short"),
     [
         (", ".join(f"on_{i}={i % 2}" for i in range(20)), "on_0..19=" + "01" * 10),
-        (
-            "k=3, " + ", ".join(f"z{i}={9 + i}" for i in range(15)),
-            "k=3, z0..14=" + ",".join(map(str, range(9, 24))),
-        ),
+        ("k=3, " + ", ".join(f"z{i}={9 + i}" for i in range(9)) + ", " + 9 * "long ", None),
         (
             ", ".join(f"a_{2 * i}=1" for i in range(20)),
-            "a_0=1, a_2=1, a_4=1, a_6=1, ...  a_34=1, a_36=1, a_38=1",
+            "a_0=1, a_2=1, a_4=1, a_6=1, ... 2=1, a_34=1, a_36=1, a_38=1",
         ),
     ],
 )
 def test_running_numbers_are_taken_together(text, short):
-    found = shortened(text)
-    assert found == short or (
-        len(found) <= 60 and found.startswith(short[:20]) and found.endswith(short[-15:])
-    )
+    expected = short or "k=3, z0..8=9,10,11,12,13,14 ... " + (9 * "long ")[-27:]
+    assert shortened(text) == expected
 
 
 def test_long_tables_end_with_what_is_left():

@@ -64,8 +64,8 @@ def record(
     `foresight` learns from the run; or `alike` gets it, if others along its path are drawn as it was.
     """
     watched = foresight is not None or alike is not None
-    recorder = _Recorder(program, word, wishes, follow, Influence() if watched else None)
-    recorder.as_numbers, failure = as_numbers, None
+    influence, failure = Influence() if watched else None, None
+    recorder = _Recorder(program, word, wishes, follow, influence, as_numbers=as_numbers)
     with (
         only("pyro"),
         subsampling(whole),
@@ -119,6 +119,8 @@ class _Recorder(Messenger):
         wishes: Wishes,
         follow: Path | None,
         influence: Influence | None,
+        *,
+        as_numbers: bool,
     ) -> None:
         super().__init__()
         self.influence = influence
@@ -136,7 +138,7 @@ class _Recorder(Messenger):
         self.scalars: set[str] = set()  # pinned sites whose elements are single numbers
         self.looked_at: set[str] = set()  # pinned sites
         self.continuous: list[bool] = []
-        self.as_numbers = False  # are given to Python where it asks for them
+        self.as_numbers = as_numbers  # are given to Python where it asks for them
         self._storages: dict[int | None, str] = {}  # of their values; `_kept` keeps them
         self._kept: list[torch.Tensor] = []
         self.values: dict[str, np.ndarray] = {}
