@@ -9,8 +9,9 @@ import pathmix
 PACKAGE = Path(pathmix.__file__).parent
 ROOMS = (
     "doors", "program", "summation", "engine", "regions", "target", "frontends", "guides", "allocation",
-    "discovery", "files", "posterior", "plots", "training", "evidence", "methods",
+    "discovery", "files", "posterior", "plots", "report", "training", "evidence", "methods",
 )  # fmt: skip
+LATER = {("posterior/posterior.py", "report")}  # what a method opens when it is called
 FOUNDATION = {"errors", "version", "warn", "checks", "py"}
 
 
@@ -31,6 +32,8 @@ def test_imports_go_upward():
     for file in PACKAGE.rglob("*.py"):
         here = file.relative_to(PACKAGE).parts[0]
         for _, *parts in imported(file) if here in ROOMS else ():
+            if (file.relative_to(PACKAGE).as_posix(), *parts) in LATER:
+                continue
             assert parts and (parts[0] in FOUNDATION or ROOMS.index(parts[0]) <= ROOMS.index(here)), (
                 f"{file.relative_to(PACKAGE)} imports {'.'.join(parts) or 'the whole package'}"
             )

@@ -17,6 +17,7 @@ from pathmix.posterior.evidence import NO_DENSITY, Evidence
 from pathmix.posterior.fitted import FittedGuide, FittedPath, GradientKind
 from pathmix.posterior.notes import common_notes
 from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.provenance import Provenance
 from pathmix.posterior.status import Status
 from pathmix.posterior.weights import Weighting, path_weights
 from pathmix.program.lifting import parameters_of
@@ -41,6 +42,7 @@ class Outcome:
     gradient: GradientKind | None = None
     guide: FittedGuide | None = None
     history: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    phases: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,7 @@ def judge(
             failure=contender.failure,
             guide=outcome.guide,
             history=outcome.history,
+            phases=outcome.phases,
         )
         judged.append(Judged(contender, fitted, outcome.component))
     return sorted(judged, key=lambda one: (-one.fitted.weight, -one.fitted.log_evidence))
@@ -122,6 +125,7 @@ def combine(
     flaws: Sequence[str] = (),
     sought: bool = True,
     seed: Seed | None = None,
+    made: Provenance | None = None,
 ) -> Posterior:
     """The posterior, with a method's own notes first."""
     report = DiscoveryReport.of(found, log_d_min=log_d_min)
@@ -139,6 +143,7 @@ def combine(
         _components=tuple(one.component for one in judged),
         _engine=engine,
         timings=timings,
+        provenance=made,
         weighting=weighting,
         _flaws=tuple(flaws),
         _sought=sought,

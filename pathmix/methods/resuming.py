@@ -77,10 +77,7 @@ class Earlier:
         for one in contenders:
             before = known.get(one.slp.path)
             if before is not None and one.work not in taken and _fits(one.work, before):
-                assert before.guide is not None
-                one.work.go_on_from(
-                    before.guide.params, before.history, before.steps, before.likelihood_evaluations
-                )
+                one.work.go_on_from(before)
                 taken.add(one.work)
 
 

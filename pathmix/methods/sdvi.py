@@ -38,6 +38,7 @@ from pathmix.posterior.components import Component
 from pathmix.posterior.evidence import Efforts
 from pathmix.posterior.fitted import FittedGuide, GradientKind
 from pathmix.posterior.posterior import ParametersOption, Posterior
+from pathmix.posterior.provenance import provenance
 from pathmix.posterior.weights import Weighting
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
@@ -311,6 +312,7 @@ class SDVI:
                 flaws=[*training_flaws(fits), *cut_flaws(judged, root.child(3))],
                 sought=thorough,
                 seed=root,
+                made=provenance(self, program, root),
             )
             return posterior.reweight("stacking") if self.weights == "stacking" else posterior
 
@@ -378,6 +380,7 @@ def _outcome(contender: Contender[PathFit], executables: Executables) -> Outcome
             fit.guide, None if fit.start is None else fit.params, layout_of(contender.target.coordinates)
         ),
         history=fit.history,
+        phases=() if fit.start is None else tuple(fit.start.phases),
     )
 
 

@@ -39,14 +39,14 @@ def weights(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
 
 
 def elbos(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
-    """The ELBO over the steps of training, averaged; a path that was set aside ends in a dot.
+    """The ELBO over the steps of training, averaged; bars stand where phases end, dots where training does.
 
     The heaviest paths have a colour. What is far below all of them at the end is left out of the picture.
     """
     ax = on(ax, (7, 4.2))
     trained = [path for path in posterior.paths if len(path.history)]
     tints = colours(len(trained))
-    ends, starts = [], []
+    ends, starts, has_phases = [], [], False
     for number, path in reversed(list(enumerate(trained))):
         steps, values = _averaged(path.history)
         named = number < MOST_NAMED
@@ -58,6 +58,11 @@ def elbos(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
             label=beside(path.label) if named else None,
         )
         ax.plot(steps[-1:], values[-1:], "o", color=tints[number], markersize=3)
+        ends_of_phases = [step for step in path.phases[:-1] if steps[0] <= step < steps[-1]]
+        if named and ends_of_phases:
+            levels = np.interp(ends_of_phases, steps, values)
+            ax.plot(ends_of_phases, levels, "|", color=tints[number], markersize=11, markeredgewidth=1.5)
+            has_phases = True
         if named and np.isfinite(values).any():
             ends.append(np.nanmax(values))
             starts.append(np.nanquantile(values, 0.02))
@@ -67,10 +72,13 @@ def elbos(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
         ax.set_ylim(top - 1.05 * room, top + 0.05 * room)
     ax.set_xlabel("steps of the path")
     ax.set_ylabel("ELBO")
+    if has_phases:
+        ax.plot([], [], "|", color="0.4", markersize=11, markeredgewidth=1.5, label="end of a phase")
     handles, names = ax.get_legend_handles_labels()
+    own = len(handles) - has_phases  # drawn from the last to the first
     ax.legend(
-        handles[::-1],
-        names[::-1],
+        [*handles[:own][::-1], *handles[own:]],
+        [*names[:own][::-1], *names[own:]],
         frameon=False,
         fontsize="small",
         loc="center left",

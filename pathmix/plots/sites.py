@@ -74,11 +74,17 @@ def predictive(
 ) -> "Axes":
     """Bands of half and nine tenths of what is predicted for an observed site, over `x` or its position.
 
+    A site that is a single number has a histogram.
     The arguments are those of the model; without any, they and the data are those of the run.
     """
     ax = on(ax, (7, 4.2))
     predicted = posterior.predict(seed, count, *args, **kwargs)
     values = predicted[name].reshape(count, -1)
+    data = np.zeros(0)
+    if not args and not kwargs:
+        data = np.ravel(posterior._data(posterior.sample(seed, count)).get(name, ()))
+    if values.shape[1] == 1 and x is None:
+        return _one_number(ax, name, values[:, 0], data)
     over = np.arange(values.shape[1]) if x is None else np.asarray(x).ravel()
     if len(over) != values.shape[1]:
         raise PathmixError(f"x has {len(over)} numbers, and the site {name!r} has {values.shape[1]}.")
@@ -87,12 +93,25 @@ def predictive(
         ends = np.nanquantile(values, (low, high), axis=0)[:, order]
         ax.fill_between(over[order], *ends, color="tab:blue", alpha=0.25, linewidth=0)
     ax.plot(over[order], np.nanmedian(values, axis=0)[order], color="tab:blue", label="median, 50%, 90%")
-    if not args and not kwargs:
-        data = np.ravel(posterior._data(posterior.sample(seed, count)).get(name, ()))
-        if len(data) == len(over):
-            ax.plot(over, data, "k.", markersize=4, label="data")
+    if len(data) == len(over):
+        ax.plot(over, data, "k.", markersize=4, label="data")
     ax.set_xlabel("position" if x is None else "x")
     ax.set_ylabel(name)
+    ax.legend(frameon=False, fontsize="small")
+    bare(ax)
+    return ax
+
+
+def _one_number(ax: "Axes", name: str, values: np.ndarray, data: np.ndarray) -> "Axes":
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        raise PathmixError(f"No prediction of {name!r} is finite.")
+    bins = _bins(finite)
+    ax.hist(finite, bins=bins.tolist(), density=True, color="tab:blue", alpha=0.5, label="predicted")
+    if len(data) == 1:
+        ax.axvline(float(data[0]), color="k", label="data")
+    ax.set_xlabel(name)
+    ax.set_ylabel("probability" if bins[1] - bins[0] == 1 else "density")
     ax.legend(frameon=False, fontsize="small")
     bare(ax)
     return ax

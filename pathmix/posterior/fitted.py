@@ -55,6 +55,7 @@ class FittedPath:
     parameters: dict[str, Any] = field(default_factory=dict, repr=False)  # of the program, as they are here
     # The ELBO estimate of every training step.
     history: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
+    phases: tuple[int, ...] = ()  # how many of these steps were done when phases of training ended
 
     @property
     def short_label(self) -> str:

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,6 +25,7 @@ from pathmix.posterior.draws import position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.html import as_html
 from pathmix.posterior.inference_data import as_arviz
+from pathmix.posterior.provenance import Provenance
 from pathmix.posterior.questions import Questions
 from pathmix.posterior.saving import Fingerprints, fingerprints, written
 from pathmix.posterior.stacking import Stacked, stack
@@ -35,7 +37,7 @@ from pathmix.program.seeds import Seed
 
 SAVED = (
     "paths", "discovery", "notes", "interrupted", "timings", "weighting", "_flaws", "_sought", "_stacked",
-    "_fresh_plates", "_seed", "_parameters",
+    "_fresh_plates", "_seed", "_parameters", "provenance",
 )  # fmt: skip
 
 
@@ -51,6 +53,7 @@ class Posterior(Drawing, Questions):
     _components: tuple[Component, ...]
     _engine: Engine
     timings: Timings | None = None  # where the time went; None for methods that do not tell
+    provenance: Provenance | None = None  # how it was made; None in files that do not tell
     weighting: Weighting = "evidence"  # what the weights are made of
     _flaws: tuple[str, ...] = ()  # why the weights cannot be right, whatever their errors
     _sought: bool = True  # whether evidences were looked for beyond what guides tell
@@ -160,12 +163,19 @@ class Posterior(Drawing, Questions):
         return grouped
 
     @cached_property
+    def observed(self) -> tuple[str, ...]:
+        """The names of observed sites, on whatever paths."""
+        names = (name for component in self._components for name in component.outline.observed)
+        return tuple(dict.fromkeys(names))
+
+    @cached_property
     def likelihood_evaluations(self) -> int:
         """Of all paths together."""
         return sum(path.likelihood_evaluations for path in self.paths)
 
     @property
-    def _title(self) -> str:
+    def title(self) -> str:
+        """How many paths there are, and their evidence, in one line."""
         count = f"{len(self.paths)} path" + ("s" if len(self.paths) > 1 else "")
         reached = f"log evidence {with_error(self.log_evidence, self.log_evidence_error)}"
         if self.weighting == "elbo":
@@ -181,13 +191,13 @@ class Posterior(Drawing, Questions):
         return [f"Note: {note}" for note in self.notes]
 
     def __str__(self) -> str:
-        lines = [self._title, "", table(self.paths, self._shown_errors), ""]
+        lines = [self.title, "", table(self.paths, self._shown_errors), ""]
         return "\n".join([*lines, self.discovery.unseen, f"Verdict: {self.verdict}", *self._remarks])
 
     def _repr_html_(self) -> str:
         remarks = [self.discovery.unseen, *self._remarks]
         verdict = f"Verdict: {self.verdict}"
-        return as_html(self._title, self.paths, self._shown_errors, verdict, self.verdict.ok, remarks)
+        return as_html(self.title, self.paths, self._shown_errors, verdict, self.verdict.ok, remarks)
 
     __repr__ = __str__
 
@@ -221,6 +231,16 @@ class Posterior(Drawing, Questions):
             paths=(replace(self.paths[position], weight=1.0),),
             _components=(self._components[position],),
         )
+
+    def report(self, file: str | os.PathLike[str]) -> Path:
+        """Write a page for a browser: verdict, paths with their sites, pictures, timings, settings, versions.
+
+        One file that needs nothing else. Pictures need the extra `plots`; those of predictions, the model.
+        """
+        from pathmix.report import write_page
+
+        check_surroundings("posterior.report", ())
+        return write_page(self, file)
 
     def as_pyro_guide(self) -> Callable[..., None]:
         """The posterior of a Pyro model as a guide for it, for Pyro's `Predictive` and `Trace_ELBO`.

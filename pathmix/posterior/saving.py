@@ -25,6 +25,7 @@ from pathmix.guides.meanfield import MeanFieldParams
 from pathmix.posterior.components import Compiled, Component, ParticleDraws, TruncatedGuide, WeightedDraws
 from pathmix.posterior.evidence import Particles
 from pathmix.posterior.fitted import FittedGuide, FittedPath
+from pathmix.posterior.provenance import Provenance
 from pathmix.posterior.stacking import Stacked
 from pathmix.posterior.status import Status
 from pathmix.program.fingerprints import of_arguments, of_model
@@ -95,7 +96,7 @@ _CODEC = Codec(
         Path, Decision, Region, Interval, Layout, SiteSlice, Outline, SiteOutline, Status, Timings,
         DiscoveryReport, Stacked, Particles, FittedPath, FittedGuide, MeanField, FullRank, LowRank, Flow,
         MeanFieldParams, FullRankParams, LowRankParams, FlowLeaves, Fingerprints, _Code, _Compiled, _Guide,
-        _Particles, _Draws, Seed,
+        _Particles, _Draws, Seed, Provenance,
     ]
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from pathmix.engine.executables import Executables
 from pathmix.engine.requests import Asking, Request
 from pathmix.guides.base import Guide, Params, moments
 from pathmix.posterior.evidence import UNKNOWN, Evidence
-from pathmix.posterior.fitted import GradientKind
+from pathmix.posterior.fitted import FittedPath, GradientKind
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw
 from pathmix.program.values import SiteRows
@@ -227,13 +227,21 @@ class PathFit:
         unit = np.sqrt(dim) * np.concatenate([np.eye(dim), -np.eye(dim)])
         return self.start_from(moments(vectors)[0] + np.tile(unit, (2, 1)))
 
-    def go_on_from(self, params: Params, history: np.ndarray, steps: int, evaluations: int) -> None:
+    def go_on_from(self, before: FittedPath) -> None:
         """Take over what an earlier run has reached; its optimiser starts anew."""
-        params = jax.tree.map(np.asarray, params)
+        assert before.guide is not None
+        params = jax.tree.map(np.asarray, before.guide.params)
         state = TrainingState(params, self._optimizer_state(params))
-        self.start = Start(state, steps=len(history), history=[history])
-        self.steps, self.evaluations = steps, self.evaluations + evaluations
-        self.blocks = steps  # whose noise is another one
+        self.start = Start(
+            state, steps=len(before.history), history=[before.history], phases=list(before.phases)
+        )
+        self.steps, self.evaluations = before.steps, self.evaluations + before.likelihood_evaluations
+        self.blocks = before.steps  # whose noise is another one
+
+    def end_phase(self) -> None:
+        """A phase of training is over, for this path."""
+        if self.start is not None and self.start.steps > max(self.start.phases, default=0):
+            self.start.phases.append(self.start.steps)
 
     def start_from(self, vectors: np.ndarray) -> Start:
         """A guide matched to some vectors."""

@@ -146,6 +146,8 @@ def optimise(
             lent = Donors([one.work for one in lenders]) if starts is not None and starts.borrow else None
             ranked = phase < phases - 1 and number == len(rounds) - 1
             workshop.in_turns(active, partial(train, count=count, more=extra, donors=lent, ranked=ranked))
+        for one in active:
+            one.work.end_phase()
         if phase == phases - 1 or workshop.executor.stopping.is_set():
             return
         active = _survivors(allocation, active)

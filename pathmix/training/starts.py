@@ -83,6 +83,7 @@ class Start:
     steps: int = 0
     annealed: int = 0  # steps with a tempered likelihood
     history: list[np.ndarray] = field(default_factory=list)  # ELBO of each step
+    phases: list[int] = field(default_factory=list)  # steps after which phases ended
     earlier: Any = None  # parameters before the last quarter of the latest stretch
 
     def level(self, steps: int) -> float:

@@ -117,3 +117,25 @@ def test_without_matplotlib(posterior, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'pathmix\[plots\]'"):
         plots.weights(posterior)
+
+
+def test_phases_are_marked():
+    allocation = pathmix.SuccessiveHalving(2_000, keep=1)
+    posterior = pathmix.SDVI(selection, allocation=allocation, starts=1).run(0, X[:, :2], Y)
+    names = [text.get_text() for text in plots.elbos(posterior).get_legend().get_texts()]
+    assert names[-1] == "end of a phase" and len(names) == 4  # a path without continuous sites has no ELBOs
+    once = pathmix.SDVI(selection, allocation=pathmix.Uniform(2_000), starts=1).run(0, X[:, :2], Y)
+    assert len(plots.elbos(once).get_legend().get_texts()) == 3
+
+
+def test_predictions_of_a_single_number():
+    def model(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("z", dist.Normal(0, 1)), 1), obs=y)
+
+    posterior = pathmix.SDVI(model, allocation=pathmix.Uniform(2_000), starts=1).run(0, 1.5)
+    ax = plots.predictive(posterior, "y")
+    (line,) = ax.get_lines()
+    assert list(line.get_xdata()) == [1.5, 1.5] and ax.get_xlabel() == "y"
+    centres = np.array([patch.get_x() + patch.get_width() / 2 for patch in ax.patches])
+    heights = np.array([patch.get_height() for patch in ax.patches])
+    assert np.average(centres, weights=heights) == pytest.approx(0.75, abs=0.2)

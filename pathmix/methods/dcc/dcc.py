@@ -28,6 +28,7 @@ from pathmix.methods.members import check_members
 from pathmix.methods.options import check_method
 from pathmix.posterior.evidence import Doubt, Evidence
 from pathmix.posterior.posterior import Posterior
+from pathmix.posterior.provenance import provenance
 from pathmix.posterior.status import Status
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
@@ -122,6 +123,7 @@ class DCC:
                 log_d_min=math.nan,  # DCC has no use for the smallest density
                 engine=Engine(self.precision),
                 interrupted=interrupted,
+                made=provenance(self, program, root),
             )
 
     def _iterate(
