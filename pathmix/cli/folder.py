@@ -53,9 +53,7 @@ class Folder:
         if not self.path.is_dir():
             raise FileError(f"There is no folder {self.path}.")
         if not self.about.exists():
-            raise FileError(
-                f"{self} has no run: there is no run.json in it. `pathmix fit ... --out` makes one."
-            )
+            raise FileError(f"{self} has no run.json, so it is not the --out of a `pathmix fit`.")
         try:
             return Settings(**json.loads(self.about.read_text("utf-8"))["run"])
         except (OSError, ValueError, TypeError, KeyError) as error:

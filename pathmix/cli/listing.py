@@ -37,6 +37,7 @@ def discovered(run: Run, *, quiet: bool) -> Found:
     """What `fit` with the same seed begins with, before paths are looked at."""
     regions: dict[StraightLineProgram, Region] = {}
     with engine_scope("float64"), shown(quiet=quiet) as progress, told(progress) as hearer:
+        hearer.stage("discovery")
         program = bind(run.model, run.args, run.kwargs, run.discovery.limits)
 
         def begin(slp: StraightLineProgram, draws: SiteRows) -> Hashable:
@@ -57,7 +58,7 @@ def listed(found: Found, file: Path, most: int) -> str:
             shortened(label),
             f"{'' if path.mass_is_exact else '~'}{path.prior_mass:.3g}",
             f"{path.followers:,}{'+' if path.followers == _MOST_KEPT else ''}",
-            ", ".join(map(str, _deciding(path))),
+            _places(path),
         )
         for label, path in found.paths[:most]
     ]
@@ -70,26 +71,29 @@ def listed(found: Found, file: Path, most: int) -> str:
         mass = sum(path.prior_mass for _, path in hidden)
         lines.append(f"... {len(hidden)} more, prior mass {mass:.2g}; --rows shows more of them")
     sources = sorted(
-        {source for _, path in found.paths for source in path.slp.sources},
+        {source for _, path in found.paths for source in _sources(path)},
         key=lambda source: (source.file, source.line),
     )
     texts = {str(source): _line(source, file) for source in sources}
     if texts:
-        lines += ["", "Decided at", *(f"  {place}  {text}" for place, text in texts.items())]
+        width = max(map(len, texts))
+        lines += ["", "Decided at", *(f"  {place:<{width}}  {text}" for place, text in texts.items())]
     if not all(path.mass_is_exact for _, path in found.paths):
         lines += ["", "~ estimated by the share of runs"]
     return "\n".join([*lines, "", found.unseen])
 
 
-def _deciding(path: DiscoveredPath) -> list[Source | str]:
-    """Each place once, with the file where it changes: `model.py:3, 7`."""
-    places = dict.fromkeys((source.file, source.line) for source in path.slp.sources)
-    told: list[Source | str] = []
-    before = None
-    for file, line in places:
-        told.append(str(line) if file == before else f"{file}:{line}")
-        before = file
-    return told
+def _sources(path: DiscoveredPath) -> list[Source]:
+    """Where the discrete sites of a path are drawn, and where Python looked at random values."""
+    return [*(site.source for site in path.slp.sites if site.pinned is not None), *path.slp.sources]
+
+
+def _places(path: DiscoveredPath) -> str:
+    """Each line once: `model.py:3, 7`."""
+    lines: dict[str, set[int]] = {}
+    for source in _sources(path):
+        lines.setdefault(source.file, set()).add(source.line)
+    return "; ".join(f"{file}:{', '.join(map(str, sorted(numbers)))}" for file, numbers in lines.items())
 
 
 def _line(source: Source, file: Path) -> str:
