@@ -2,13 +2,11 @@
 
 import shutil
 from argparse import Namespace
-from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from pathmix.cli import exits
 from pathmix.cli.folder import Folder
 from pathmix.cli.reference import Reference
 from pathmix.cli.settings import Settings
@@ -18,26 +16,29 @@ _PROGRAM = Path(__file__).with_name("polynomial.py")
 
 
 def run(args: Namespace) -> int:
-    with ExitStack() as stack:
-        if args.out is None:
-            home = Path(stack.enter_context(TemporaryDirectory(prefix="pathmix-demo-")))
-        else:
-            home = Path(args.out).expanduser()
-        _write(home)
-        print(f"{_PROGRAM.read_text()}\n")
+    if args.out is None:
+        with TemporaryDirectory(prefix="pathmix-demo-") as home:
+            return _fitted(Path(home), stays=False, quiet=args.quiet)
+    return _fitted(Path(args.out).expanduser(), stays=True, quiet=args.quiet)
 
-        from pathmix.cli.fitting import Run, keep
 
-        reference, folder = Reference.of(f"{home / 'model.py'}:model"), Folder(home / "run")
-        settings = Settings(str(reference), str((home / "data.csv").absolute()))
-        fit = Run(settings, reference, settings.given())
+def _fitted(home: Path, *, stays: bool, quiet: bool) -> int:
+    _write(home)
+    print(f"{_PROGRAM.read_text()}\n", flush=True)
+
+    from pathmix.cli.fitting import Run, keep, status_of
+
+    reference = Reference.of(f"{home / 'model.py'}:model")
+    settings = Settings(str(reference), str((home / "data.csv").absolute()))
+    fit = Run(settings, reference, settings.given())
+    if stays:
+        folder = Folder(home / "run")
         folder.begin(settings, restart=False)
-        posterior = fit.fit(folder, fresh=True, quiet=args.quiet)
-        if args.out is not None:
-            return keep(posterior, folder)
-        print(posterior)
-        print("\n`pathmix demo --out FOLDER` leaves the model, the data and the run, to go on from.")
-        return exits.INTERRUPTED if posterior.interrupted else exits.OK
+        return keep(fit.fit(folder, fresh=True, quiet=quiet), folder)
+    posterior = fit.fit(None, fresh=True, quiet=quiet)
+    print(posterior)
+    print("\n`pathmix demo --out FOLDER` leaves the model, the data and the run, to go on from.")
+    return status_of(posterior)
 
 
 def _write(home: Path) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -41,15 +41,14 @@ class Run:
         }
         SDVI(self.model, **self._options)
 
-    def fit(self, folder: Folder, *, fresh: bool, quiet: bool) -> Posterior:
+    def fit(self, folder: Folder | None, *, fresh: bool, quiet: bool) -> Posterior:
         """To its end, from where the folder's checkpoint is, or from the beginning if it is to be `fresh`."""
         with self._at_work(folder, fresh=fresh, quiet=quiet) as sdvi:
             try:
                 return sdvi.run(self.settings.seed, *self.args, **self.kwargs)
             except KeyboardInterrupt:
-                raise KeyboardInterrupt(
-                    f"Interrupted, before any path was fitted. `pathmix resume {folder}` goes on."
-                ) from None
+                then = "" if folder is None else f" `pathmix resume {folder}` goes on."
+                raise KeyboardInterrupt(f"Interrupted, before any path was fitted.{then}") from None
 
     def go_on(self, folder: Folder, budget: int | None, *, quiet: bool) -> Posterior:
         """From the posterior of a run that has come to its end."""
@@ -62,12 +61,13 @@ class Run:
         return load(folder.latest, self.model, *self.args, **self.kwargs)
 
     @contextmanager
-    def _at_work(self, folder: Folder, *, fresh: bool, quiet: bool) -> Iterator[SDVI]:
-        with folder.alone(), _in_words_of_commands(), shown(quiet=quiet) as progress:
+    def _at_work(self, folder: Folder | None, *, fresh: bool, quiet: bool) -> Iterator[SDVI]:
+        alone = nullcontext() if folder is None else folder.alone()
+        with alone, _in_words_of_commands(), shown(quiet=quiet) as progress:
             yield SDVI(
                 self.model,
                 **self._options,
-                checkpoint=folder.checkpoint,
+                checkpoint=None if folder is None else folder.checkpoint,
                 on_change="restart" if fresh else "refuse",
                 progress=progress,
             )
@@ -85,8 +85,15 @@ def keep(posterior: Posterior, folder: Folder) -> int:
             "goes on.",
             file=sys.stderr,
         )
+    else:
+        print(f"\nKept in {folder.posterior}. Next: `pathmix report {folder}`, `pathmix resume {folder}`.")
+    return status_of(posterior)
+
+
+def status_of(posterior: Posterior) -> int:
+    """The exit status that a posterior means."""
+    if posterior.interrupted:
         return exits.INTERRUPTED
-    print(f"\nKept in {folder.posterior}. Next: `pathmix report {folder}`, `pathmix resume {folder}`.")
     return exits.OK if posterior.verdict.ok else exits.NOT_SETTLED
 
 

@@ -98,9 +98,7 @@ class Live:
         head = f"{seconds // 60}:{seconds % 60:02}  {self._stage}"
         if not self._elbos:
             return [head]
-        share = (
-            f", {min(self._done / self._total, 1):.0%} of {self._total:,} iterations" if self._total else ""
-        )
+        share = f"{min(self._done / self._total, 1):.0%} of {self._total:,} iterations"
         elbos = {label: -math.inf if math.isnan(elbo) else elbo for label, elbo in self._elbos.items()}
         best = sorted(elbos, key=lambda label: -elbos[label])
         weights = dict(zip(best, _weights([elbos[label] for label in best]), strict=True))

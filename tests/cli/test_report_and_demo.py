@@ -1,0 +1,61 @@
+"""Pages about runs, and the program of the demo."""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+import pathmix
+from pathmix.cli import polynomial
+from pathmix.posterior.posterior import Posterior
+
+FIT = ("fit", "model.py:model", "--data", "data.csv", "--out", "run", "--budget", "400", "--weights", "elbo")
+
+
+@pytest.fixture
+def pages(monkeypatch):
+    """What was asked for a page, and where: a page itself is the posterior's matter."""
+    asked = []
+
+    def report(self, path):
+        asked.append((self, Path(path)))
+        return Path(path)
+
+    monkeypatch.setattr(Posterior, "report", report, raising=False)
+    return asked
+
+
+def test_a_page_of_a_run(cli, pages):
+    assert cli(*FIT, "--quiet")[0] == 3
+    assert cli("report", "run") == (0, "run/report.html\n", "")
+    assert cli("report", "run/", "--out", "page.html") == (0, "page.html\n", "")
+    assert cli("report", "run/posterior.pathmix") == (0, "run/posterior.html\n", "")
+    (first, _), (_, second), _ = pages
+    assert first.predict(0, 3)["y"].shape == (3, 3) and second == Path("page.html")
+
+    Path("model.py").write_text(Path("model.py").read_text().replace("-3", "-2"))
+    status, out, err = cli("report", "run")
+    assert (status, out) == (0, "run/report.html\n")
+    assert err.startswith("Warning: the page is made without the model. The source of the model is not what")
+
+
+def test_the_demo_is_that_of_the_readme():
+    root = Path(pathmix.__file__).parents[1]
+    program = inspect.getsource(polynomial.model)
+    assert program in (root / "examples" / "demo.py").read_text()
+    assert program in (root / "README.md").read_text().replace(
+        "  # a loop of random length, as it stands", ""
+    )
+
+
+def test_the_demo_leaves_a_model_to_go_on_from(cli, monkeypatch):
+    assert cli("demo", "--out", ".")[::2] == (1, "pathmix: . is there already. Give another --out.\n")
+    few = pathmix.SuccessiveHalving(budget=500)
+    monkeypatch.setattr("pathmix.cli.fitting._allocation", lambda settings: few)
+    status, out, _ = cli("demo", "--out", "mine", "--quiet")
+    assert status in (0, 3) and "Kept in mine/run/posterior.pathmix" in out
+    words = ("fit", "mine/model.py:model", "--data", "mine/data.csv", "--out", "again", "--quiet")
+    assert cli(*words)[0] == status
+    assert (
+        pathmix.load("again/posterior.pathmix").weights == pathmix.load("mine/run/posterior.pathmix").weights
+    )
