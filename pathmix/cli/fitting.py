@@ -47,7 +47,7 @@ class Run:
             try:
                 return sdvi.run(self.settings.seed, *self.args, **self.kwargs)
             except KeyboardInterrupt:
-                then = "" if folder is None else f" `pathmix resume {folder}` goes on."
+                then = "" if folder is None else f" `pathmix resume {folder.word}` goes on."
                 raise KeyboardInterrupt(f"Interrupted, before any path was fitted.{then}") from None
 
     def go_on(self, folder: Folder, budget: int | None, *, quiet: bool) -> Posterior:
@@ -79,14 +79,12 @@ def keep(posterior: Posterior, folder: Folder) -> int:
         folder.save(posterior)
     finally:  # whoever waited for it wants to see it, also if a disk is full
         print(posterior)
+    resume = f"`pathmix resume {folder.word}`"
     if posterior.interrupted:
-        print(
-            f"pathmix: Interrupted. What was reached is in {folder.interrupted}; `pathmix resume {folder}` "
-            "goes on.",
-            file=sys.stderr,
-        )
+        said = f"pathmix: Interrupted. What was reached is in {folder.interrupted}; {resume} goes on."
+        print(said, file=sys.stderr)
     else:
-        print(f"\nKept in {folder.posterior}. Next: `pathmix report {folder}`, `pathmix resume {folder}`.")
+        print(f"\nKept in {folder.posterior}. Next: `pathmix report {folder.word}`, {resume}.")
     return status_of(posterior)
 
 

@@ -1,6 +1,7 @@
 """The folder of a run: what was asked for, its checkpoint, and the posterior."""
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,6 +42,11 @@ class Folder:
 
     def __str__(self) -> str:
         return f"{self.path}/"
+
+    @property
+    def word(self) -> str:
+        """What to write on a command line."""
+        return shlex.quote(str(self))
 
     @property
     def is_begun(self) -> bool:
@@ -101,7 +107,9 @@ class Folder:
         """The posterior of the run, or what there is of it."""
         found = self.posterior if self.posterior.exists() else self.interrupted
         if not found.exists():
-            raise FileError(f"{self} has no posterior yet. `pathmix resume {self}` goes on with the run.")
+            raise FileError(
+                f"{self} has no posterior yet. `pathmix resume {self.word}` goes on with the run."
+            )
         return found
 
     def save(self, posterior: "Posterior") -> None:

@@ -47,7 +47,8 @@ def discovered(run: Run, *, quiet: bool) -> Found:
 
         found = run.discovery.discover(program, Seed.of(run.settings.seed).child(0), begin)
     labels = unique([named(path.slp, regions[path.slp], run.label) for path in found.paths])
-    ordered = sorted(zip(labels, found.paths, strict=True), key=lambda pair: -pair[1].prior_mass)
+    # What looks like the same mass goes by the label.
+    ordered = sorted(zip(labels, found.paths, strict=True), key=lambda one: (-_rounded(one[1]), one[0]))
     return Found(ordered, DiscoveryReport.of(found, log_d_min=math.nan).unseen)
 
 
@@ -56,7 +57,7 @@ def listed(found: Found, file: Path, most: int) -> str:
     rows = [
         (
             shortened(label),
-            f"{'' if path.mass_is_exact else '~'}{path.prior_mass:.3g}",
+            f"{'' if path.mass_is_exact else '~'}{_rounded(path):g}",
             f"{path.followers:,}{'+' if path.followers == _MOST_KEPT else ''}",
             _places(path),
         )
@@ -81,6 +82,10 @@ def listed(found: Found, file: Path, most: int) -> str:
     if not all(path.mass_is_exact for _, path in found.paths):
         lines += ["", "~ estimated by the share of runs"]
     return "\n".join([*lines, "", found.unseen])
+
+
+def _rounded(path: DiscoveredPath) -> float:
+    return float(f"{path.prior_mass:.3g}")
 
 
 def _sources(path: DiscoveredPath) -> list[Source]:

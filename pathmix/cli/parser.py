@@ -1,6 +1,7 @@
 """The commands and what they take. Nothing here loads JAX: help and wrong arguments are told at once."""
 
 import argparse
+import ast
 import json
 from typing import Any, NoReturn
 
@@ -61,7 +62,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="another option of pathmix.SDVI, such as starts=12 or smc_evaluations=10000000",
+        help="another option of pathmix.SDVI, such as starts=12 or smc_evaluations=10_000_000",
     )
     _add_label(parser)
     parser.add_argument(
@@ -120,7 +121,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a single parameter of the model: a number, any other JSON, or a text",
+        help="a single parameter of the model: a number, anything else in JSON or Python, or a text",
     )
     parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="of all random numbers (0)")
     discovery = parser.add_mutually_exclusive_group()
@@ -178,10 +179,17 @@ def _assignment(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
+    return name, _value(value)
+
+
+def _value(text: str) -> Any:
+    """JSON, or as Python writes it (10_000, True), or a text."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+    return text
 
 
 def _column(text: str) -> tuple[str, str]:

@@ -51,11 +51,16 @@ class Settings:
 
     def given(self) -> dict[str, Any]:
         """The values of the model's parameters, by name."""
-        found = {} if self.data is None else read(Path(self.data), self.columns or None)
+        found = {} if self.data is None else read(_shown(Path(self.data)), self.columns or None)
         for name in self.values:
             if name in found:
                 raise OptionError(f"{name!r} is given twice: by --set and by {Path(self.data or '').name}.")
         return {**found, **self.values}
+
+
+def _shown(file: Path) -> Path:
+    """As short as it is from here, for messages."""
+    return file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
 
 
 def _once(option: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

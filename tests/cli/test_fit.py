@@ -45,7 +45,18 @@ def test_a_fit_is_that_of_python_whatever_the_file(model, cli, place):
 
 
 def test_options_reach_the_method(cli):
-    words = ("--set", "y=2", "--set", "scale=0.5", "--weights", "elbo", "--option", "particles=3")
+    words = (
+        "--set",
+        "y=2",
+        "--set",
+        "scale=0.5",
+        "--weights",
+        "elbo",
+        "--option",
+        "particles=3",
+        "--option",
+        "symmetry=False",
+    )
     status, out, _ = cli(
         "fit", "model.py:model", "--out", "run", *FEW, *words, "--label", "side", "--seed", 5
     )
@@ -60,7 +71,7 @@ def test_options_reach_the_method(cli):
     )
     about = json.loads(Path("run/run.json").read_text())["run"]
     assert about["values"] == {"y": 2, "scale": 0.5} and about["seed"] == 5
-    assert about["options"] == {"particles": 3, "weights": "elbo"}
+    assert about["options"] == {"particles": 3, "symmetry": False, "weights": "elbo"}
 
 
 def test_rounds_for_some_seconds(cli):
@@ -168,7 +179,7 @@ def test_ctrl_c_keeps_what_was_reached(quiet_run, cli):
     reached = told("run", "interrupted.pathmix")
     assert 0 < sum(path[4] for path in reached) < sum(path[4] for path in quiet_run)
     assert not Path("run/posterior.pathmix").exists()
-    status, _, err = cli("resume", "run", "--budget", "10")
+    status, _, err = cli("resume", "run", "--budget", "1_000")
     assert status == 1 and "has not come to its end" in err
     assert cli("resume", "run", "--quiet")[0] == 0
     assert told("run") == quiet_run and not Path("run/interrupted.pathmix").exists()
