@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _shown
         try:
             status = import_module(f"pathmix.cli.{args.command}").run(args)
-            sys.stdout.flush()
+            print(end="", flush=True)  # so that a broken pipe is noticed here
             return status
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to be flushed
