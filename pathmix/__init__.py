@@ -1,47 +1,23 @@
 """Bayesian inference on programs whose structure is random."""
 
-from pathmix.allocation import Allocation, OnlineSuccessiveHalving, SuccessiveHalving, Uniform
-from pathmix.discovery import Discovery, Enumeration, Guided, PriorDiscovery
-from pathmix.errors import PathmixError, PathmixWarning, ProgramError
-from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField
-from pathmix.methods.dcc import DCC, NUTS, RandomWalk
-from pathmix.methods.sdvi import SDVI
-from pathmix.posterior.draws import Draws
-from pathmix.posterior.fitted import FittedPath
-from pathmix.posterior.loading import load
-from pathmix.posterior.posterior import Posterior
-from pathmix.posterior.status import Status
-from pathmix.posterior.verdict import Verdict
-from pathmix.training.starts import Starts
-from pathmix.version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "DCC",
-    "NUTS",
-    "SDVI",
-    "Allocation",
-    "Discovery",
-    "Draws",
-    "Enumeration",
-    "FittedPath",
-    "Flow",
-    "FullRank",
-    "Guide",
-    "Guided",
-    "LowRank",
-    "MeanField",
-    "OnlineSuccessiveHalving",
-    "PathmixError",
-    "PathmixWarning",
-    "Posterior",
-    "PriorDiscovery",
-    "ProgramError",
-    "RandomWalk",
-    "Starts",
-    "Status",
-    "SuccessiveHalving",
-    "Uniform",
-    "Verdict",
-    "__version__",
-    "load",
-]
+from pathmix.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from pathmix.api import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Load everything when the first of it is wanted: `pathmix --help` does not wait for JAX."""
+    if name == "__all__" or not name.startswith("_"):
+        api = import_module("pathmix.api")
+        globals().update({each: getattr(api, each) for each in ("__all__", *api.__all__)})
+    if name in globals():  # or it is a room, which loading has put there
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *import_module("pathmix.api").__all__})

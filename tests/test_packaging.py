@@ -64,4 +64,21 @@ def test_it_runs_where_it_is_installed(built, tmp_path):
         "assert pathmix.__file__.startswith(sys.argv[1]), pathmix.__file__\n"
         "print(pathmix.__version__)"
     )
-    assert run(sys.executable, "-I", "-c", script, str(target), cwd=tmp_path).strip()
+    version = run(sys.executable, "-I", "-c", script, str(target), cwd=tmp_path).strip()
+    assert (
+        run(str(target / "bin" / "pathmix"), "--version", env={"PYTHONPATH": str(target)})
+        == f"pathmix {version}\n"
+    )
+
+
+def test_importing_waits_for_nothing():
+    """All is loaded when the first of it is wanted; what is offered can be listed before."""
+    script = (
+        "import sys, pathmix; assert 'jax' not in sys.modules; pathmix.__version__\n"
+        "assert 'jax' not in sys.modules and 'SDVI' in dir(pathmix)\n"
+        "from pathmix import *\n"
+        "assert SDVI is pathmix.SDVI and pathmix.guides.MeanField is MeanField\n"
+        "try: pathmix.nothing\n"
+        "except AttributeError as error: print(error)"
+    )
+    assert run(sys.executable, "-c", script) == "module 'pathmix' has no attribute 'nothing'\n"

@@ -16,7 +16,7 @@ from experiments.baselines.known_path import KnownPath
 from pathmix.checks import check_positive_int, check_positive_number
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
 from pathmix.engine.precision import Precision, engine_scope
-from pathmix.engine.progress import ProgressBar
+from pathmix.engine.progress import Progress, told
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends import numpyro as numpyro_frontend
 from pathmix.frontends.recognise import bind
@@ -61,7 +61,7 @@ class WholeAutoGuide:
     elbo_samples: int = field(default=1_000, kw_only=True)
     discovery: Discovery = field(default=PriorDiscovery(1_000), kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
-    progress: bool = field(default=True, kw_only=True)
+    progress: bool | Progress = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         check_method(self)
@@ -72,7 +72,7 @@ class WholeAutoGuide:
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
         check_surroundings("WholeAutoGuide.run", (seed, args, kwargs))
-        with engine_scope(self.precision), ProgressBar(wanted=self.progress) as progress:
+        with engine_scope(self.precision), told(self.progress) as progress:
             root = Seed.of(seed)
             program = bind(self.model, args, kwargs, self.discovery.limits)
             progress.stage("discovery")

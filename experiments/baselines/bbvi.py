@@ -19,7 +19,7 @@ from experiments.baselines.known_path import KnownPath
 from pathmix.checks import check_positive_int
 from pathmix.discovery import Discovered, Discovery, PriorDiscovery, refuse_impossible
 from pathmix.engine.precision import Precision, engine_scope
-from pathmix.engine.progress import ProgressBar
+from pathmix.engine.progress import Progress, told
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.methods.options import check_method, check_optimizer
@@ -71,7 +71,7 @@ class BBVI:
     discovery: Discovery = field(default=PriorDiscovery(1_000), kw_only=True)
     elbo_samples: int = field(default=1_000, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
-    progress: bool = field(default=True, kw_only=True)
+    progress: bool | Progress = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         check_method(self)
@@ -82,7 +82,7 @@ class BBVI:
     def run(self, seed: int | jax.Array, /, *args: Any, **kwargs: Any) -> Posterior:
         """Fit the model, called with the given arguments. The same seed gives the same posterior."""
         check_surroundings("BBVI.run", (seed, args, kwargs))
-        with engine_scope(self.precision), ProgressBar(wanted=self.progress) as progress:
+        with engine_scope(self.precision), told(self.progress) as progress:
             root = Seed.of(seed)
             program = bind(self.model, args, kwargs, self.discovery.limits)
             progress.stage("discovery")
@@ -111,7 +111,7 @@ class BBVI:
         generator: np.random.Generator,
         floor: float,
         evaluations: dict[KnownPath, int],
-        progress: ProgressBar,
+        progress: Progress,
     ) -> np.ndarray:
         """The ELBO estimate of every step."""
         guide, ascent, history = finder.guide, Ascent(self.optimizer), np.zeros(self.steps)

@@ -26,6 +26,7 @@ class DiscoveredPath:
     draws: SiteRows
     followers: int  # the first so many draws took the path by themselves
     prior_mass: float  # the probability of the path where that is known, else its share of the runs
+    mass_is_exact: bool = False
 
 
 @dataclass(frozen=True, eq=False)

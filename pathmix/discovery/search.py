@@ -239,8 +239,9 @@ class Search:
                 draws=self._draws(path),
                 followers=min(self.natural[path].count, _KEPT_DRAWS),
                 prior_mass=own,
+                mass_is_exact=exact,
             )
-            for (path, slp), own in zip(self.slps.items(), mass.masses, strict=True)
+            for (path, slp), own, exact in zip(self.slps.items(), mass.masses, mass.are_exact, strict=True)
         )
         return Discovered(
             paths=paths,

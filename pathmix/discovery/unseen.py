@@ -40,6 +40,7 @@ class PriorMass:
     """The prior mass of each path that was kept, and of all that were never seen."""
 
     masses: tuple[float, ...]
+    are_exact: tuple[bool, ...]  # or estimated by shares of runs
     unseen: float
     bound: float  # with a confidence of 95%; equal to `unseen` where that is exact
     is_exact: bool
@@ -56,6 +57,7 @@ def prior_mass(
     kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
     if not _consistent({cell for _, cell in kept}):
         kept = [(replace(sighting, others=0), EVERYTHING) for sighting, _ in kept]
+    exact = tuple(cell.is_path for _, cell in kept)
     fresh = sum(sighting.is_fresh(runs) for sighting in seen)
     once = sum(sighting.count == 1 for sighting in seen)
     if not is_whole or len(kept) < len(seen):
@@ -63,7 +65,7 @@ def prior_mass(
         most = _rest(cell.probability for _, cell in kept if cell.is_path)
         given_up = at_most(endless, runs) if endless else 0.0
         bound = min(most, at_most(fresh, runs - runs // 4) + given_up, 1.0)
-        return PriorMass(masses, min((once + endless) / runs, bound), bound, is_exact=False)
+        return PriorMass(masses, exact, min((once + endless) / runs, bound), bound, is_exact=False)
     found = _by_cell(kept, runs)
     # What rounding hides is not nothing: a likelihood may make up for it.
     if is_open and found.bound == 0:
@@ -94,7 +96,8 @@ def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:
         * (1.0 if cell.is_path else (sighting.count + sighting.others) / max(visits[cell], 1))
         for sighting, cell in seen
     )
-    found = PriorMass(masses, min(rest + within, 1.0), min(rest + most, 1.0), is_exact=not divided)
+    exact = tuple(cell.is_path for _, cell in seen)
+    found = PriorMass(masses, exact, min(rest + within, 1.0), min(rest + most, 1.0), is_exact=not divided)
     return found if found.unseen <= found.bound else replace(found, unseen=found.bound)
 
 

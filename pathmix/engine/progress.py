@@ -5,12 +5,41 @@ import math
 import sys
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
 from tqdm import tqdm
 
 _logger = logging.getLogger("pathmix")
 _logger.addHandler(logging.NullHandler())  # silent, unless the user configures logging
 _LOG_SECONDS = 10.0
+
+
+class Progress(Protocol):
+    """Who wants to be told how a run goes. Threads call `stage` and `advance` at any time."""
+
+    def stage(self, text: str) -> None:
+        """What is being done now."""
+        ...
+
+    def budget(self, iterations: int) -> None:
+        """Training begins, with so many iterations in all. It may do so several times."""
+        ...
+
+    def advance(self, iterations: int, label: str, elbo: float) -> None:
+        """A path has done some iterations and is now at about this ELBO."""
+        ...
+
+    def done(self, timings: object) -> None:
+        """All is computed; `str(timings)` says where the time went."""
+        ...
+
+
+def told(progress: "bool | Progress", measure: str = "ELBO") -> AbstractContextManager[Progress]:
+    """Whom a method tells: a bar of its own, or somebody that the user has."""
+    if isinstance(progress, bool):
+        return ProgressBar(wanted=progress, measure=measure)
+    return nullcontext(progress)
 
 
 class _Bar(tqdm):

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -59,6 +60,21 @@ def recognise(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     if library is None and loaded_libraries() != loaded:  # the program imports its library by itself
         library = _first_statement(model, args, kwargs)
     return _pyro_frontend() if library == "pyro" else cast(Frontend, numpyro_frontend)
+
+
+def own_arrays(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The arguments, with tensors in the place of NumPy's arrays if the program is Pyro's.
+
+    For data of a file, of which nobody knows yet what kind of arrays the program takes.
+    """
+
+    def changed(change: Callable[[np.ndarray], Any]) -> tuple[Any, Any]:
+        return jax.tree.map(
+            lambda leaf: change(leaf) if isinstance(leaf, np.ndarray) else leaf, (args, kwargs)
+        )
+
+    frontend = recognise(model, *changed(np.ndarray.tolist))
+    return (args, kwargs) if frontend is numpyro_frontend else changed(frontend.make_array)
 
 
 @cache

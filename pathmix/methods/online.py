@@ -7,7 +7,7 @@ import numpy as np
 from pathmix.allocation import OnlineAllocation, Round
 from pathmix.discovery.base import Rating
 from pathmix.discovery.contenders import Exploration
-from pathmix.engine.progress import ProgressBar
+from pathmix.engine.progress import Progress
 from pathmix.methods.scouting import Scouting, problems
 from pathmix.methods.strays import strays
 from pathmix.posterior.weights import logsumexp
@@ -21,7 +21,7 @@ def train_online(
     scouting: Scouting,
     workshop: Workshop,
     schedule: Schedule,
-    progress: ProgressBar,
+    progress: Progress,
 ) -> None:
     """Every path is a candidate again in every round; new ones have had no iterations, and are favoured."""
     begun, rounds = time.monotonic(), list[Round]()

@@ -11,6 +11,7 @@ from numpyro.infer.autoguide import AutoGuide
 from pathmix.allocation import Allocation
 from pathmix.checks import check_choice, check_positive_int
 from pathmix.discovery import Discovery
+from pathmix.engine.progress import Progress
 from pathmix.errors import OptionError
 from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField, StructuredGuide
 from pathmix.methods.members import check_members, missing_members
@@ -78,8 +79,11 @@ def check_method(options: Any) -> None:
     if label is not None and not callable(label):
         raise OptionError(f"label must be a function that names a path, not {label!r}.")
     check_choice("precision", options.precision, ("float64", "float32"))
-    if not isinstance(options.progress, bool):
-        raise OptionError(f"progress must be True or False, not {options.progress!r}.")
+    if not isinstance(options.progress, bool) and (lacking := missing_members(options.progress, Progress)):
+        raise OptionError(
+            "progress must be True, False or an object that is told of it, not "
+            f"{options.progress!r}: it lacks {', '.join(lacking)}."
+        )
 
 
 def check_optimizer(optimizer: Any) -> None:

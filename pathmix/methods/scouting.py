@@ -8,7 +8,7 @@ import numpy as np
 from pathmix.allocation import Uniform
 from pathmix.discovery.base import Rating
 from pathmix.discovery.contenders import Contender
-from pathmix.engine.progress import ProgressBar
+from pathmix.engine.progress import Progress
 from pathmix.engine.requests import Asking
 from pathmix.evidence.scout import place, scout
 from pathmix.evidence.weigh import QUICK_VOLUME, look_at
@@ -35,7 +35,7 @@ class Scouting:
     def __init__(
         self,
         workshop: Workshop,
-        progress: ProgressBar,
+        progress: Progress,
         iterations: int,
         budget: int,
         efforts: Efforts,

@@ -18,7 +18,7 @@ from pathmix.discovery.contenders import Contender, Exploration
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
 from pathmix.engine.precision import Engine, Precision, engine_scope
-from pathmix.engine.progress import ProgressBar
+from pathmix.engine.progress import Progress, told
 from pathmix.engine.threads import Threads
 from pathmix.engine.timings import Stopwatch
 from pathmix.evidence.component import particle_draws
@@ -117,7 +117,8 @@ class SDVI:
             evidence is largest. See `posterior.parameters` and `path.parameters`.
         label: a function that names paths in the notation of the program. It gets one with `addresses`,
             `pinned` (the values of discrete sites, by name) and `text`, which is its name otherwise.
-        progress: show a progress bar in terminals and notebooks.
+        progress: show a progress bar in terminals and notebooks; or an object of yours that is told instead,
+            a `pathmix.Progress`.
         checkpoint: a folder. A run that was ended, by a power cut or otherwise, goes on from there if it is
             started again with the same model, arguments, options and seed, and gives the same bits as one
             that was not.
@@ -159,7 +160,7 @@ class SDVI:
     cache: CacheOption = field(default=True, kw_only=True)
     parameters: ParametersOption = field(default="fixed", kw_only=True)
     label: Label | None = field(default=None, kw_only=True)
-    progress: bool = field(default=True, kw_only=True)
+    progress: bool | Progress = field(default=True, kw_only=True)
     checkpoint: str | os.PathLike[str] | None = field(default=None, kw_only=True)
     on_change: OnChange = field(default="refuse", kw_only=True)
 
@@ -211,7 +212,7 @@ class SDVI:
         engine = Engine(self.precision, self.cache)
         with (
             engine_scope(engine),
-            ProgressBar(wanted=self.progress) as progress,
+            told(self.progress) as progress,
             self._executables.at_work() as executables,
             Threads(self.threads, self.precision) as executor,
             Stopwatch().running() as watch,

@@ -15,7 +15,7 @@ from pathmix.discovery.contenders import Contender
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
 from pathmix.engine.members import cohorts, takes_turns
-from pathmix.engine.progress import ProgressBar
+from pathmix.engine.progress import Progress
 from pathmix.engine.requests import Answer, Asking, conducted
 from pathmix.engine.threads import Threads
 from pathmix.training.donors import Donors
@@ -94,7 +94,7 @@ def optimise(
     schedule: Schedule,
     contenders: Sequence[Fitting],
     log_c: float,
-    progress: ProgressBar,
+    progress: Progress,
     lenders: Sequence[Fitting] = (),
 ) -> None:
     """The phases of training, with the allocation's choice of paths between them.

@@ -120,9 +120,34 @@ def test_another_version_is_refused(complete):
         sdvi(complete).run(0, 2.0)
 
 
+class Hearer:
+    """What an object hears that is given as `progress=`."""
+
+    def __init__(self):
+        self.stages, self.budgets, self.steps, self.timings = [], [], {}, None
+
+    def stage(self, text):
+        self.stages.append(text)
+
+    def budget(self, iterations):
+        self.budgets.append(iterations)
+
+    def advance(self, iterations, label, elbo):
+        self.steps[label] = self.steps.get(label, 0) + iterations
+
+    def done(self, timings):
+        self.timings = timings
+
+
 def test_threads_and_progress_may_change(tmp_path):
     one = sdvi(tmp_path, threads=1).run(0, 2.0)
     assert told(sdvi(tmp_path, threads=2, progress=True).run(0, 2.0)) == told(one)
+    hearer = Hearer()
+    assert told(sdvi(tmp_path, progress=hearer).run(0, 2.0)) == told(one)
+    assert hearer.stages[0] == "discovery" and hearer.stages[-1] == "weights"
+    assert hearer.budgets == [ENOUGH.budget] and "discovery" in str(hearer.timings)
+    assert set(hearer.steps) == {path.label for path in one.paths}
+    assert sum(hearer.steps.values()) == ENOUGH.budget
 
 
 def test_a_full_disk_warns_and_goes_on(plain, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import pathmix
 from experiments.baselines import BBVI, WholeAutoGuide
 from pathmix.allocation import Allocation
 from pathmix.discovery import Discovery
+from pathmix.engine.progress import ProgressBar
 from pathmix.errors import OptionError
 from pathmix.methods.dcc import DCC, NUTS
 from pathmix.methods.dcc.kernels import Kernel
@@ -19,12 +20,14 @@ MEMBERS = {
     Discovery: ("discovery", pathmix.PriorDiscovery(), ["discover", "limits"]),
     Allocation: ("allocation", pathmix.Uniform(100), ["budget", "iterations", "phases", "survivors"]),
     pathmix.Guide: ("guide", pathmix.MeanField(), ["centre", "init", "log_prob", "noise_size", "sample"]),
+    pathmix.Progress: ("progress", ProgressBar(wanted=False), ["advance", "budget", "done", "stage"]),
     Kernel: ("kernel", NUTS(), ["advance", "burn_in", "init", "noise_size"]),
 }
 METHODS = {
     "discovery": [pathmix.SDVI, DCC, BBVI, WholeAutoGuide],
     "allocation": [pathmix.SDVI],
     "guide": [pathmix.SDVI],
+    "progress": [pathmix.SDVI, DCC],
     "kernel": [DCC],
 }
 

@@ -14,7 +14,7 @@ from pathmix.discovery.contenders import Contender, Exploration
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded
 from pathmix.engine.precision import Engine, Precision, engine_scope
-from pathmix.engine.progress import ProgressBar
+from pathmix.engine.progress import Progress, told
 from pathmix.engine.threads import Threads
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
@@ -59,7 +59,8 @@ class DCC:
         precision: "float64" or "float32".
         threads: how many paths are begun at once; None for one per core.
         label: a function that names paths, as for `SDVI`.
-        progress: show a progress bar in terminals and notebooks.
+        progress: show a progress bar in terminals and notebooks; or an object of yours that is told instead,
+            a `pathmix.Progress`.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def model(y):
@@ -81,7 +82,7 @@ class DCC:
     precision: Precision = field(default="float64", kw_only=True)
     threads: int | None = field(default=None, kw_only=True)
     label: Label | None = field(default=None, kw_only=True)
-    progress: bool = field(default=True, kw_only=True)
+    progress: bool | Progress = field(default=True, kw_only=True)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -91,7 +92,7 @@ class DCC:
         check_surroundings("DCC.run", (seed, args, kwargs))
         with (
             engine_scope(self.precision),
-            ProgressBar(wanted=self.progress, measure="log Z") as progress,
+            told(self.progress, measure="log Z") as progress,
             Threads(self.threads, self.precision) as executor,
         ):
             root, executables = Seed.of(seed), Executables()
@@ -127,7 +128,7 @@ class DCC:
             )
 
     def _iterate(
-        self, executor: Threads, contenders: Sequence[Contender[PathChains]], progress: ProgressBar
+        self, executor: Threads, contenders: Sequence[Contender[PathChains]], progress: Progress
     ) -> None:
         """All visits: one to each path, and then where the rule says."""
         progress.budget(self.iterations)

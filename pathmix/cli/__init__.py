@@ -1,0 +1,1 @@
+"""The command line: fit, resume, report, paths, demo."""
