@@ -38,12 +38,14 @@ def _close(one: str, other: str) -> bool:
             if mine[0] != its[0]:
                 return False
             continue
+        if mine[0] == its[0]:  # the same are those without end, too
+            continue
         room = max(_LITTLE, _SHARE * abs(_number(mine[0])))
         if one[mine.end() :].startswith(" ± "):
             room = _ERRORS * math.hypot(_number(ours[place + 1][0]), _number(theirs[place + 1][0]))
         digit = 10.0 ** -len(mine[0].partition(".")[2])
         gap = abs(_number(mine[0]) - _number(its[0]))
-        if not (gap <= room + 1.01 * digit or mine[0] == its[0]):  # the same are those without end
+        if not (math.isfinite(gap) and gap <= room + 1.01 * digit):
             return False
     return True
 

@@ -7,6 +7,7 @@ import matplotlib
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from matplotlib import pyplot
 from scipy import stats
 
 import pathmix
@@ -37,7 +38,7 @@ def elsewhere(tmp_path, monkeypatch):
     """Pages write files."""
     monkeypatch.chdir(tmp_path)
     yield
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 @pytest.mark.parametrize(
