@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test trust paper versions lint format benchmark clean
+.PHONY: demo test docs trust paper versions lint format benchmark clean
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -22,8 +22,13 @@ lint: .venv/installed
 QUICKLY := --xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false \
 	--xla_cpu_parallel_codegen_split_count=1
 
-test: lint
+test: lint docs
 	XLA_FLAGS="$(QUICKLY)" $(BIN)/pytest -n 2 --dist loadfile
+
+# The pages, in site/. Links are checked, and that nothing is loaded from elsewhere.
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	! grep -rnoE '(src|<link[^>]* href)="https?:[^"]*"' site --include=*.html
 
 # Slow checks of what inference gives, against exact answers; then every program of trust/, with defaults only.
 trust: .venv/installed
@@ -32,7 +37,7 @@ trust: .venv/installed
 	$(BIN)/python -m trust.calibration
 
 # The quick part of the suite on the lowest and on the highest versions that pyproject.toml allows.
-QUICK := tests/doors tests/program tests/guides tests/allocation tests/test_docs.py tests/discovery/test_discovery.py \
+QUICK := tests/doors tests/program tests/guides tests/allocation tests/docs tests/discovery/test_discovery.py \
 	tests/frontends/test_decisions.py tests/frontends/pyro/test_programs.py tests/methods/test_exact_answers.py
 
 versions: .venv-lowest/installed .venv-highest/installed
@@ -68,4 +73,4 @@ benchmark: .venv/installed
 	$(BIN)/python -m benchmarks.growth $(SIZES) --json benchmarks/results/growth.json --plot benchmarks/results/growth.png
 
 clean:
-	rm -rf .venv .venv-lowest .venv-highest .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lowest .venv-highest .pytest_cache .ruff_cache site

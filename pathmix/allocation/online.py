@@ -39,8 +39,9 @@ class OnlineSuccessiveHalving:
     `seconds` of training are over, or when two rounds in turn have raised the evidence by less than
     `tolerance` nats. None leaves one of these out; Ctrl-C ends it in any case, with what was reached.
 
-    >>> OnlineSuccessiveHalving(10_000, rounds=5).rounds
-    5
+    Examples:
+        >>> OnlineSuccessiveHalving(10_000, rounds=5).rounds
+        5
     """
 
     budget_per_round: int = 20_000

@@ -12,8 +12,9 @@ from pathmix.checks import check_positive_int
 class SuccessiveHalving:
     """`budget` iterations in all; halving stops when `keep` paths are left.
 
-    >>> SuccessiveHalving(budget=1_200, keep=2).phases(paths=8)
-    3
+    Examples:
+        >>> SuccessiveHalving(budget=1_200, keep=2).phases(paths=8)
+        3
     """
 
     budget: int = 100_000

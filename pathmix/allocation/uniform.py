@@ -11,8 +11,9 @@ from pathmix.checks import check_positive_int
 class Uniform:
     """`budget` iterations in all, shared evenly in one phase.
 
-    >>> Uniform(budget=1_000).iterations(phases=1, active=4)
-    250
+    Examples:
+        >>> Uniform(budget=1_000).iterations(phases=1, active=4)
+        250
     """
 
     budget: int = 100_000

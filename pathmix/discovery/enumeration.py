@@ -27,8 +27,9 @@ class Enumeration(PriorRuns):
     go in the order of the prior mass that is left at them, until `cover` of all of it is seen, or there are
     `max_paths`. Counts without an end are followed as far as that takes.
 
-    >>> Enumeration(cover=0.9999).cover
-    0.9999
+    Examples:
+        >>> Enumeration(cover=0.9999).cover
+        0.9999
     """
 
     samples: int = 300

@@ -60,8 +60,9 @@ class Guided(PriorRuns):
     all together (two, where prior runs are as good as draws from the posterior; or two next to nothing, where
     sites do not nest as in grammars), or there were `rounds`.
 
-    >>> Guided(rounds=5).rounds
-    5
+    Examples:
+        >>> Guided(rounds=5).rounds
+        5
     """
 
     samples: int = 1_000

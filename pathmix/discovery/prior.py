@@ -19,8 +19,9 @@ class PriorDiscovery(PriorRuns):
     as others on average, but at least 300 and at most 10,000. Of its time, only what the program itself
     computes in its own thread counts: neither waiting nor compiling does.
 
-    >>> PriorDiscovery(2_000, max_paths=50).max_paths
-    50
+    Examples:
+        >>> PriorDiscovery(2_000, max_paths=50).max_paths
+        50
     """
 
     samples: int = 1_000

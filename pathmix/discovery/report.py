@@ -7,18 +7,31 @@ from pathmix.discovery import Discovered
 
 @dataclass(frozen=True)
 class DiscoveryReport:
-    """What discovery saw."""
+    """What discovery saw.
+
+    Attributes:
+        samples: prior runs.
+        runs: slow Python runs of the program.
+        dropped_mass: of paths that were seen, and cut off by `max_paths`.
+        log_d_min: the smallest log-density among the prior draws that were tried.
+        unseen_mass: prior mass of the paths that were never seen: an estimate.
+        unseen_bound: what it is at most, with a confidence of 95%.
+        unseen_is_exact: both are the mass itself.
+        failed_runs: prior runs that the program ended with an error.
+        endless_runs: prior runs that were given up, beyond `max_sites` or `max_seconds`.
+        round_shares: of the weight, that the new paths of each guided round had.
+    """
 
     samples: int
     runs: int
-    dropped_mass: float  # of paths that were seen, and cut off by max_paths
-    log_d_min: float  # the smallest log-density among the prior draws that were tried
-    unseen_mass: float  # prior mass of the paths that were never seen: an estimate
-    unseen_bound: float  # what it is at most, with a confidence of 95%
-    unseen_is_exact: bool  # both are the mass itself: no continuous value decides anything
-    failed_runs: int  # prior runs that the program ended with an error
-    endless_runs: int = 0  # prior runs that were given up, beyond max_sites or max_seconds
-    round_shares: tuple[float, ...] = ()  # of the weight, that the new paths of each guided round had
+    dropped_mass: float
+    log_d_min: float
+    unseen_mass: float
+    unseen_bound: float
+    unseen_is_exact: bool
+    failed_runs: int
+    endless_runs: int = 0
+    round_shares: tuple[float, ...] = ()
 
     @staticmethod
     def of(

@@ -124,17 +124,18 @@ class SDVI:
             that was not.
         on_change: what to do with a folder of another run: "refuse" it with an error, or "restart".
 
-    >>> import numpyro, numpyro.distributions as dist
-    >>> def model(y):
-    ...     x = numpyro.sample("x", dist.Normal(0, 1))
-    ...     if x < 0:
-    ...         z = numpyro.sample("z1", dist.Normal(-3, 1))
-    ...     else:
-    ...         z = numpyro.sample("z2", dist.Normal(3, 1))
-    ...     numpyro.sample("y", dist.Normal(z, 2), obs=y)
-    >>> posterior = SDVI(model, allocation=SuccessiveHalving(budget=4_000)).run(0, 2.0)
-    >>> [path.label for path in posterior.paths]
-    ['x >= 0', 'x < 0']
+    Examples:
+        >>> import numpyro, numpyro.distributions as dist
+        >>> def model(y):
+        ...     x = numpyro.sample("x", dist.Normal(0, 1))
+        ...     if x < 0:
+        ...         z = numpyro.sample("z1", dist.Normal(-3, 1))
+        ...     else:
+        ...         z = numpyro.sample("z2", dist.Normal(3, 1))
+        ...     numpyro.sample("y", dist.Normal(z, 2), obs=y)
+        >>> posterior = SDVI(model, allocation=SuccessiveHalving(budget=4_000)).run(0, 2.0)
+        >>> [path.label for path in posterior.paths]
+        ['x >= 0', 'x < 0']
     """
 
     model: Callable[..., Any]

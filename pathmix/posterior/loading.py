@@ -29,16 +29,17 @@ def load(
 
     With the model, and the arguments that it was fitted to, it predicts as well.
 
-    >>> import tempfile, pathlib, numpyro, numpyro.distributions as dist, pathmix
-    >>> def model(y):
-    ...     up = numpyro.sample("up", dist.Bernoulli(0.5))
-    ...     numpyro.sample("y", dist.Normal(3.0 if up else -3.0, 2.0), obs=y)
-    >>> posterior = pathmix.SDVI(model).run(0, 2.0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     posterior.save(pathlib.Path(folder) / "it.pathmix")
-    ...     again = pathmix.load(pathlib.Path(folder) / "it.pathmix", model, 2.0)
-    >>> again.weights == posterior.weights
-    True
+    Examples:
+        >>> import tempfile, pathlib, numpyro, numpyro.distributions as dist, pathmix
+        >>> def model(y):
+        ...     up = numpyro.sample("up", dist.Bernoulli(0.5))
+        ...     numpyro.sample("y", dist.Normal(3.0 if up else -3.0, 2.0), obs=y)
+        >>> posterior = pathmix.SDVI(model).run(0, 2.0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     posterior.save(pathlib.Path(folder) / "it.pathmix")
+        ...     again = pathmix.load(pathlib.Path(folder) / "it.pathmix", model, 2.0)
+        >>> again.weights == posterior.weights
+        True
     """
     check_surroundings("pathmix.load", (args, kwargs))
     if model is None and (args or kwargs):

@@ -43,18 +43,28 @@ SAVED = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(Drawing, Questions):
-    """A mixture over the paths of a program, best path first."""
+    """A mixture over the paths of a program, best path first.
+
+    Attributes:
+        paths: its components.
+        discovery: what discovery saw, and what it may have missed.
+        notes: what to know before relying on it.
+        interrupted: by Ctrl-C: then it is what was reached until then.
+        timings: where the time went; None for methods that do not tell.
+        provenance: how it was made: method, options, seed, versions; None in files that do not tell.
+        weighting: what the weights are made of.
+    """
 
     paths: tuple[FittedPath, ...]
     discovery: DiscoveryReport
     notes: tuple[str, ...]
-    interrupted: bool  # by Ctrl-C: then it is what was reached until then
+    interrupted: bool
     _program: Program | None  # None if it was loaded without its model
     _components: tuple[Component, ...]
     _engine: Engine
-    timings: Timings | None = None  # where the time went; None for methods that do not tell
-    provenance: Provenance | None = None  # how it was made; None in files that do not tell
-    weighting: Weighting = "evidence"  # what the weights are made of
+    timings: Timings | None = None
+    provenance: Provenance | None = None
+    weighting: Weighting = "evidence"
     _flaws: tuple[str, ...] = ()  # why the weights cannot be right, whatever their errors
     _sought: bool = True  # whether evidences were looked for beyond what guides tell
     _stacked: Stacked | None = None

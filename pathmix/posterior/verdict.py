@@ -32,11 +32,17 @@ _REMEDIES: dict[Doubt, str] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the weights are right within their errors, and what is known about it."""
+    """Whether the weights are right within their errors, and what is known about it.
+
+    Attributes:
+        ok: whether they are.
+        resolved: sentences on what is known.
+        open: sentences on what is not, and what would change that.
+    """
 
     ok: bool
     resolved: tuple[str, ...]
-    open: tuple[str, ...]  # what is not, and what would change that
+    open: tuple[str, ...]
 
     def __str__(self) -> str:
         word = "The weights are right within their errors." if self.ok else "The weights are not settled."

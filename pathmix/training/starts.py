@@ -29,8 +29,9 @@ class Starts:
     kind per iteration; there are never fewer than 256, nor more than 16,384. With `until_agreed`, a path
     whose starts all ended at the same place gets no more of them.
 
-    >>> Starts(6).candidates(iterations=2_000)
-    500
+    Examples:
+        >>> Starts(6).candidates(iterations=2_000)
+        500
     """
 
     count: int

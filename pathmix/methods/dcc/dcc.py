@@ -62,14 +62,15 @@ class DCC:
         progress: show a progress bar in terminals and notebooks; or an object of yours that is told instead,
             a `pathmix.Progress`.
 
-    >>> import numpyro, numpyro.distributions as dist
-    >>> def model(y):
-    ...     up = numpyro.sample("up", dist.Bernoulli(0.5))
-    ...     z = numpyro.sample("z", dist.Normal(3 if up else -3, 1))
-    ...     numpyro.sample("y", dist.Normal(z, 2), obs=y)
-    >>> posterior = DCC(model, iterations=10).run(0, 2.0)
-    >>> [path.label for path in posterior.paths]
-    ['up=1', 'up=0']
+    Examples:
+        >>> import numpyro, numpyro.distributions as dist
+        >>> def model(y):
+        ...     up = numpyro.sample("up", dist.Bernoulli(0.5))
+        ...     z = numpyro.sample("z", dist.Normal(3 if up else -3, 1))
+        ...     numpyro.sample("y", dist.Normal(z, 2), obs=y)
+        >>> posterior = DCC(model, iterations=10).run(0, 2.0)
+        >>> [path.label for path in posterior.paths]
+        ['up=1', 'up=0']
     """
 
     model: Callable[..., Any]

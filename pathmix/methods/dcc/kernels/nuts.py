@@ -23,8 +23,9 @@ class NUTS:
     Every chain adapts its step size and a diagonal mass matrix in `warmup` moves on the first visit
     of a path, starting from the prior's scales, and keeps them from then on.
 
-    >>> NUTS(warmup=50).warmup
-    50
+    Examples:
+        >>> NUTS(warmup=50).warmup
+        50
     """
 
     warmup: int = 100

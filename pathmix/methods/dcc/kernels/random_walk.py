@@ -31,8 +31,9 @@ class RandomWalk:
     A chain starts at a draw of the prior and finds its way in small steps, so the first half of its
     samples is left out of the posterior.
 
-    >>> RandomWalk(step=0.5).step
-    0.5
+    Examples:
+        >>> RandomWalk(step=0.5).step
+        0.5
     """
 
     step: float = 1.0
