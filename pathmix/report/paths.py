@@ -136,7 +136,8 @@ def _described(draws: Draws, name: str) -> Iterator[str]:
     places = list(np.ndindex(*values.shape[1:]))
     for place in places[:_MOST_NUMBERS]:
         own = values[:, *place]
-        numbers = (own.mean(), own.std(), *np.quantile(own, _QUANTILES))
+        with np.errstate(invalid="ignore"):  # of infinite numbers
+            numbers = (own.mean(), own.std(), *np.quantile(own, _QUANTILES))
         label = name + (f"[{','.join(map(str, place))}]" if place else "")
         cells = "".join(f'<td class="number">{number:.4g}</td>' for number in numbers)
         yield f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>'

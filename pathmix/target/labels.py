@@ -30,12 +30,12 @@ Label = Callable[[Named], str]
 
 
 def named(slp: StraightLineProgram, region: Region, wanted: Label | None) -> str:
-    """As the user wants it, who may know the notation of the program."""
-    text = label(slp, region)
+    """As the user wants it, who may know the notation of the program; on one line, for tables."""
+    text = " ".join(label(slp, region).split())
     if wanted is None:
         return text
     try:
-        return str(wanted(Named(slp.path.addresses, dict(slp.path.pinned), text)))
+        return " ".join(str(wanted(Named(slp.path.addresses, dict(slp.path.pinned), text))).split())
     except Exception as error:
         raise OptionError(
             f"label= failed for the path {text!r}: {type(error).__name__}: {error}. It gets `addresses`, "
