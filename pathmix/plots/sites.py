@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _DRAWS = 4_000
 _MOST_BARS = 25  # values of a discrete site, each of which has a bar
+_SAME = 1e-9  # relative to numbers: what is closer than this has one bar
 _BANDS = ((0.05, 0.95), (0.25, 0.75))
 
 
@@ -147,4 +148,6 @@ def _bins(values: np.ndarray) -> np.ndarray:
     if np.array_equal(different, np.round(different)) and np.ptp(different) <= _MOST_BARS:
         return np.arange(different[0] - 0.5, different[-1] + 1)
     low, high = np.quantile(values, (0.001, 0.999))
-    return np.linspace(low, high if high > low else low + 1, 50)
+    if high - low <= _SAME * max(abs(low), abs(high)):
+        low, high = low - 0.5, low + 0.5
+    return np.linspace(low, high, 50)
