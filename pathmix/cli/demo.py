@@ -33,8 +33,9 @@ def _fitted(home: Path, *, stays: bool, quiet: bool) -> int:
     fit = Run(settings, reference, settings.given())
     if stays:
         folder = Folder(home / "run")
-        folder.begin(settings, restart=False)
-        return keep(fit.fit(folder, fresh=True, quiet=quiet), folder)
+        with folder.alone():
+            folder.begin(settings, restart=False)
+            return keep(fit.fit(folder, fresh=True, quiet=quiet), folder)
     posterior = fit.fit(None, fresh=True, quiet=quiet)
     print(posterior)
     print("\n`pathmix demo --out FOLDER` leaves the model, the data and the run, to go on from.")

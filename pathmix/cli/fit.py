@@ -17,6 +17,8 @@ def run(args: Namespace) -> int:
     from pathmix.cli.fitting import Run, keep
 
     run = Run(settings, reference, given)
-    fresh = args.restart or not folder.is_begun
-    folder.begin(settings, restart=args.restart)
-    return keep(run.fit(folder, fresh=fresh, quiet=args.quiet), folder)
+    with folder.alone():
+        folder.check(settings, restart=args.restart)  # another process may have used it meanwhile
+        fresh = args.restart or not folder.is_begun
+        folder.begin(settings, restart=args.restart)
+        return keep(run.fit(folder, fresh=fresh, quiet=args.quiet), folder)

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any
 
@@ -62,8 +62,7 @@ class Run:
 
     @contextmanager
     def _at_work(self, folder: Folder | None, *, fresh: bool, quiet: bool) -> Iterator[SDVI]:
-        alone = nullcontext() if folder is None else folder.alone()
-        with alone, _in_words_of_commands(), shown(quiet=quiet) as progress:
+        with _in_words_of_commands(), shown(quiet=quiet) as progress:
             yield SDVI(
                 self.model,
                 **self._options,

@@ -1,6 +1,7 @@
 """The folder of a run: what was asked for, its checkpoint, and the posterior."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator
@@ -90,11 +91,10 @@ class Folder:
     def begin(self, settings: Settings, *, restart: bool) -> None:
         """For a run, which may have been begun already; with `restart`, the results of an earlier one go."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
             for file in (self.posterior, self.interrupted, self.report) if restart else ():
                 file.unlink(missing_ok=True)
         except OSError as error:
-            raise FileError(f"{self} cannot be used: {error.strerror or error}.") from error
+            raise self._unusable(error) from error
         versions = {name: version(name) for name in _LIBRARIES}
         about = {
             "run": asdict(settings),
@@ -120,13 +120,27 @@ class Folder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Two processes would spoil each other's checkpoint."""
-        with open(self.about, "rb") as file:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise FileError(f"Another process is at work in {self}.") from None
-                except OSError:
-                    pass  # a file system without locks
+        """Two processes would spoil each other's checkpoint. The folder is made, if it is not there."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from error
+        if fcntl is None:
             yield
+            return
+        # The folder itself: files in it are replaced by new ones, which have no lock.
+        place = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(place)
+            raise FileError(f"Another process is at work in {self}.") from None
+        except OSError:
+            pass  # a file system without locks
+        try:
+            yield
+        finally:
+            os.close(place)
+
+    def _unusable(self, error: OSError) -> FileError:
+        return FileError(f"{self} cannot be used: {error.strerror or error}.")

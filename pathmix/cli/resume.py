@@ -21,6 +21,7 @@ def run(args: Namespace) -> int:
     from pathmix.cli.fitting import Run, keep
 
     run = Run(settings, reference, given)
-    if is_over:
-        return keep(run.go_on(folder, args.budget, quiet=args.quiet), folder)
-    return keep(run.fit(folder, fresh=False, quiet=args.quiet), folder)
+    with folder.alone():
+        if is_over:
+            return keep(run.go_on(folder, args.budget, quiet=args.quiet), folder)
+        return keep(run.fit(folder, fresh=False, quiet=args.quiet), folder)

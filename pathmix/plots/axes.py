@@ -1,5 +1,8 @@
 """What all pictures have in common."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from pathmix.errors import MissingExtraError
@@ -11,6 +14,17 @@ if TYPE_CHECKING:
 OTHERS = "0.75"  # the colour of paths that are not named
 MOST_NAMED = 8  # paths that get a colour of their own
 _LONGEST = 36  # letters of a label beside an axis
+_apart = ContextVar("_apart", default=False)
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """New axes inside of it are unknown to pyplot: they need no window, and no notebook shows them."""
+    token = _apart.set(True)
+    try:
+        yield
+    finally:
+        _apart.reset(token)
 
 
 def on(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
@@ -19,12 +33,13 @@ def on(ax: "Axes | None", size: tuple[float, float]) -> "Axes":
         return ax
     try:
         from matplotlib.figure import Figure
-        from matplotlib.pyplot import subplots
     except ModuleNotFoundError as error:
         raise MissingExtraError("pathmix.plots", error.name) from error
-    figure, made = subplots(figsize=size, layout="constrained")
-    assert isinstance(figure, Figure)
-    return made
+    if _apart.get():
+        return Figure(figsize=size, layout="constrained").subplots()
+    from matplotlib.pyplot import subplots
+
+    return subplots(figsize=size, layout="constrained")[1]
 
 
 def colours(count: int) -> list[Any]:
@@ -42,4 +57,10 @@ def bare(ax: "Axes") -> None:
 
 def beside(label: str) -> str:
     """A label as short as fits beside an axis."""
-    return shortened(label, _LONGEST)
+    return plain(shortened(label, _LONGEST))
+
+
+def plain(text: str) -> str:
+    """For Matplotlib, which reads mathematics between dollars, and hides names that begin with _."""
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pathmix.errors import PathmixError
-from pathmix.plots.axes import MOST_NAMED, OTHERS, bare, beside, colours, on
+from pathmix.errors import PathmixError, ValueLookupError
+from pathmix.plots.axes import MOST_NAMED, OTHERS, bare, beside, colours, on, plain
+from pathmix.posterior.draws import Draws
 from pathmix.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 _DRAWS = 4_000
 _MOST_BARS = 25  # values of a discrete site, each of which has a bar
+_SAME = 1e-9  # relative to numbers: what is closer than this has one bar
 _BANDS = ((0.05, 0.95), (0.25, 0.75))
 
 
@@ -23,7 +25,6 @@ def marginal(
 
     An element of an array is named with its position: `"w[2]"`.
     """
-    ax = on(ax, (7, 4.2))
     draws = posterior.sample(seed, count)
     values = _column(draws, name)
     finite = np.isfinite(values)
@@ -40,6 +41,7 @@ def marginal(
     if len(rest):
         parts, tints = [*parts, rest], [*tints, OTHERS]
         names.append("other paths")
+    ax = on(ax, (7, 4.2))
     bins = _bins(values[finite])
     scale = [np.full(len(part), 1 / (count * (bins[1] - bins[0]))) for part in parts]
     whole = bins[1] - bins[0] == 1
@@ -54,7 +56,7 @@ def marginal(
     )
     if whole:
         ax.locator_params(axis="x", integer=True)
-    ax.set_xlabel(name)
+    ax.set_xlabel(plain(name))
     ax.set_ylabel("probability" if whole else "density")
     ax.set_title(f"exists with probability {np.mean(~np.isnan(values)):.3g}", fontsize="medium")
     ax.legend(frameon=False, fontsize="small")
@@ -77,9 +79,7 @@ def predictive(
     A site that is a single number has a histogram.
     The arguments are those of the model; without any, they and the data are those of the run.
     """
-    ax = on(ax, (7, 4.2))
-    predicted = posterior.predict(seed, count, *args, **kwargs)
-    values = predicted[name].reshape(count, -1)
+    values = _of(posterior.predict(seed, count, *args, **kwargs), name).reshape(count, -1)
     data = np.zeros(0)
     if not args and not kwargs:
         data = np.ravel(posterior._data(posterior.sample(seed, count)).get(name, ()))
@@ -88,6 +88,7 @@ def predictive(
     over = np.arange(values.shape[1]) if x is None else np.asarray(x).ravel()
     if len(over) != values.shape[1]:
         raise PathmixError(f"x has {len(over)} numbers, and the site {name!r} has {values.shape[1]}.")
+    ax = on(ax, (7, 4.2))
     order = np.argsort(over, kind="stable")
     for low, high in _BANDS:
         ends = np.nanquantile(values, (low, high), axis=0)[:, order]
@@ -96,30 +97,38 @@ def predictive(
     if len(data) == len(over):
         ax.plot(over, data, "k.", markersize=4, label="data")
     ax.set_xlabel("position" if x is None else "x")
-    ax.set_ylabel(name)
+    ax.set_ylabel(plain(name))
     ax.legend(frameon=False, fontsize="small")
     bare(ax)
     return ax
 
 
-def _one_number(ax: "Axes", name: str, values: np.ndarray, data: np.ndarray) -> "Axes":
+def _one_number(ax: "Axes | None", name: str, values: np.ndarray, data: np.ndarray) -> "Axes":
     finite = values[np.isfinite(values)]
     if not len(finite):
         raise PathmixError(f"No prediction of {name!r} is finite.")
+    ax = on(ax, (7, 4.2))
     bins = _bins(finite)
     ax.hist(finite, bins=bins.tolist(), density=True, color="tab:blue", alpha=0.5, label="predicted")
     if len(data) == 1:
         ax.axvline(float(data[0]), color="k", label="data")
-    ax.set_xlabel(name)
+    ax.set_xlabel(plain(name))
     ax.set_ylabel("probability" if bins[1] - bins[0] == 1 else "density")
     ax.legend(frameon=False, fontsize="small")
     bare(ax)
     return ax
 
 
-def _column(draws: Any, name: str) -> np.ndarray:
+def _of(draws: Draws, name: str) -> np.ndarray:
+    if name not in draws:
+        known = ", ".join(map(repr, draws)) or "none"
+        raise ValueLookupError(f"No draw has a site called {name!r}; there are {known}.")
+    return draws[name]
+
+
+def _column(draws: Draws, name: str) -> np.ndarray:
     site, _, position = name.partition("[")
-    values = draws[name] if name in draws else draws[site]
+    values = _of(draws, name if name in draws else site)
     if name not in draws and position:
         try:
             values = values[:, *(int(part) for part in position.rstrip("]").split(","))]
@@ -139,4 +148,6 @@ def _bins(values: np.ndarray) -> np.ndarray:
     if np.array_equal(different, np.round(different)) and np.ptp(different) <= _MOST_BARS:
         return np.arange(different[0] - 0.5, different[-1] + 1)
     low, high = np.quantile(values, (0.001, 0.999))
-    return np.linspace(low, high if high > low else low + 1, 50)
+    if high - low <= _SAME * max(abs(low), abs(high)):
+        low, high = low - 0.5, low + 0.5
+    return np.linspace(low, high, 50)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pathmix.plots.axes import OTHERS, beside, colours, on
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.posterior import Posterior
+from pathmix.target.labels import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,9 +49,11 @@ def tree(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
 
 
 def _steps(path: FittedPath) -> list[str]:
-    pinned = [f"{name}={value}" for name, value in path.path.pinned]
-    rest = [part for part in path.label.split(", ") if part not in pinned] if path.path.decisions else []
-    return [*pinned, *rest] or [path.label]
+    pinned = [f"{name}={shown(value)}" for name, value in path.path.pinned]
+    rest = f", {path.label}, " if path.path.decisions else ""
+    for text in pinned:
+        rest = rest.replace(f", {text}, ", ", ")
+    return [*pinned, *filter(None, rest.split(", "))] or [path.label]
 
 
 def _add_other(root: _Node, path: FittedPath, steps: Sequence[str]) -> None:

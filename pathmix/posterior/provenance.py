@@ -55,7 +55,7 @@ def provenance(method: Any, program: Program, seed: Seed) -> Provenance:
 
 def _name(model: Any) -> str:
     inner = inspect.unwrap(getattr(model, "func", model))
-    return getattr(inner, "__qualname__", type(inner).__qualname__)
+    return getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
 
 
 def _text(option: Any) -> str:

@@ -116,7 +116,8 @@ class Questions:
         """
         draws = self.sample(seed, count)
         simulated = self._simulated()
-        rows = [row for name in draws for row in self._described(draws, name, simulated)]
+        with np.errstate(invalid="ignore"):  # of infinite numbers
+            rows = [row for name in draws for row in self._described(draws, name, simulated)]
         columns = ["site", "exists", "exists_error", "mean", "mean_error", "sd", *_quantile_names()]
         table = {column: [row[column] for row in rows] for column in columns}
         return frame(table, "posterior.summary()").set_index("site")

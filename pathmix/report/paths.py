@@ -106,12 +106,12 @@ def _known(path: FittedPath) -> Iterator[tuple[str, str]]:
         yield "ELBO", with_error(path.elbo, path.elbo_error)
     if not math.isnan(path.effective_draws):
         yield "effective draws", f"{path.effective_draws:,.0f}"
-    if path.guide is not None and path.guide.params is not None:
-        family = type(path.guide.family).__name__
-        yield "guide", f"{family} of {path.guide.layout.dim} dimensions, {path.steps:,} steps"
+    if path.guide is not None and path.guide.params is not None and (dim := path.guide.layout.dim):
+        family, ending = type(path.guide.family).__name__, "s" if dim > 1 else ""
+        yield "guide", f"{family} of {dim} dimension{ending}, {path.steps:,} steps"
     if not math.isnan(path.acceptance) and path.acceptance < 1:
         yield "acceptance", f"{path.acceptance:.3g}"
-    if path.gradient is not None:
+    if path.gradient is not None and path.steps:
         yield "gradient", path.gradient
     yield "likelihood evaluations", f"{path.likelihood_evaluations:,}"
 
@@ -136,7 +136,8 @@ def _described(draws: Draws, name: str) -> Iterator[str]:
     places = list(np.ndindex(*values.shape[1:]))
     for place in places[:_MOST_NUMBERS]:
         own = values[:, *place]
-        numbers = (own.mean(), own.std(), *np.quantile(own, _QUANTILES))
+        with np.errstate(invalid="ignore"):  # of infinite numbers
+            numbers = (own.mean(), own.std(), *np.quantile(own, _QUANTILES))
         label = name + (f"[{','.join(map(str, place))}]" if place else "")
         cells = "".join(f'<td class="number">{number:.4g}</td>' for number in numbers)
         yield f'<tr><th scope="row">{escape(label)}</th>{cells}</tr>'

@@ -30,12 +30,12 @@ Label = Callable[[Named], str]
 
 
 def named(slp: StraightLineProgram, region: Region, wanted: Label | None) -> str:
-    """As the user wants it, who may know the notation of the program."""
-    text = label(slp, region)
+    """As the user wants it, who may know the notation of the program; on one line, for tables."""
+    text = " ".join(label(slp, region).split())
     if wanted is None:
         return text
     try:
-        return str(wanted(Named(slp.path.addresses, dict(slp.path.pinned), text)))
+        return " ".join(str(wanted(Named(slp.path.addresses, dict(slp.path.pinned), text))).split())
     except Exception as error:
         raise OptionError(
             f"label= failed for the path {text!r}: {type(error).__name__}: {error}. It gets `addresses`, "
@@ -45,9 +45,9 @@ def named(slp: StraightLineProgram, region: Region, wanted: Label | None) -> str
 
 def label(slp: StraightLineProgram, region: Region) -> str:
     """What is peculiar to a path: its pinned values, its bounds, and its other decisions."""
-    tree = nested(slp.path.pinned, _shown)
+    tree = nested(slp.path.pinned, shown)
     inside, expression = (set[str](), []) if tree is None else (tree[0], [tree[1]])
-    parts = [f"{name}={_shown(value)}" for name, value in slp.path.pinned if name not in inside] + expression
+    parts = [f"{name}={shown(value)}" for name, value in slp.path.pinned if name not in inside] + expression
     for site in slp.free:
         for position, interval in sorted(region.decided.get(site.name, {}).items()):
             index = ",".join(map(str, np.unravel_index(position, site.shape)))
@@ -108,10 +108,11 @@ def _decision(slp: StraightLineProgram, index: int) -> str:
     text = source.text or str(source)
     if decision.kind == "bool":
         return text if decision.value else f"not ({text})"
-    return f"{text} = {_shown(decision.value)}"
+    return f"{text} = {shown(decision.value)}"
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """The value of a discrete site, as it is in labels."""
     if isinstance(value, tuple):
-        return "(" + ", ".join(map(_shown, value)) + ")"
+        return "(" + ", ".join(map(shown, value)) + ")"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -126,14 +126,18 @@ def test_a_run_that_failed_at_once_is_no_obstacle(cli, place):
 
 
 def test_one_process_at_a_time(fitted, cli):
-    hold = "import fcntl, sys; file = open('run/run.json'); fcntl.flock(file, fcntl.LOCK_EX)"
-    command = [sys.executable, "-uc", f"{hold}; print(); sys.stdin.read()"]
+    before = told(fitted)
+    hold = "from pathmix.cli.folder import Folder; import sys"
+    command = [sys.executable, "-uc", f"{hold}\nwith Folder('run').alone(): print(); sys.stdin.read()"]
+    fit = ("fit", "model.py:model", "--data", "data.csv", "--out", "run", *FEW)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        status, _, err = cli("resume", "run", "--quiet")
-        assert (status, err) == (1, "pathmix: Another process is at work in run/.\n")
+        for words in (("resume", "run", "--quiet"), (*fit, "--restart"), (*fit, "--restart", "--seed", "1")):
+            status, _, err = cli(*words)
+            assert (status, err) == (1, "pathmix: Another process is at work in run/.\n")
         other.communicate()
+    assert told(fitted) == before  # nothing was thrown away for a run that could not begin
 
 
 # Some moment of training, at which the process gets a signal. Nothing of the command line is replaced.

@@ -139,3 +139,28 @@ def test_predictions_of_a_single_number():
     centres = np.array([patch.get_x() + patch.get_width() / 2 for patch in ax.patches])
     heights = np.array([patch.get_height() for patch in ax.patches])
     assert np.average(centres, weights=heights) == pytest.approx(0.75, abs=0.2)
+
+
+def test_branches_of_vectors_and_of_bounds():
+    def model(y):
+        which = numpyro.sample("k", dist.Categorical(probs=np.ones(2) / 2).expand([2]).to_event(1))
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        if x > 0 and int(which[0]):
+            x = numpyro.sample("z", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    posterior = pathmix.SDVI(model, allocation=pathmix.Uniform(400), starts=1).run(0, 1.0)
+    texts = [text.get_text().rsplit(maxsplit=1)[0] for text in plots.tree(posterior).texts]
+    assert sorted(texts[-4:]) == ["k=(0, 0)", "k=(0, 1)", "k=(1, 0)", "k=(1, 1)"]
+    assert sorted(texts[:-4]) == ["x <= 0"] * 4 + ["x > 0"] * 4
+
+
+def test_a_marginal_as_narrow_as_numbers_are():
+    def model(y):
+        z = numpyro.sample("z", dist.Normal(0, 1))
+        numpyro.deterministic("far", 100_000.3 + 1e-11 * z)
+        numpyro.sample("y", dist.Normal(z, 1), obs=y)
+
+    posterior = pathmix.SDVI(model, allocation=pathmix.Uniform(200), starts=1).run(0, 1.5)
+    ax = plots.marginal(posterior, "far")
+    assert sum(patch.get_height() * patch.get_width() for patch in ax.patches) == pytest.approx(1)

@@ -77,6 +77,11 @@ def test_it_tells_how_it_was_made(text, fitted):
     assert made.settings["particles"] == "10" and "particles" not in made.changed
 
 
+def test_a_path_with_nothing_to_train_has_no_guide_to_tell_of(text, crowded):
+    assert "dimension" not in page(crowded)
+    assert "FullRank of 1 dimension," in text and "FullRank of 2 dimensions," in text
+
+
 def test_pictures_of_one_page_do_not_share_names(text):
     names = re.findall(r'<clipPath id="([^"]+)"', text)
     assert len(names) == len(set(names)) > 3
