@@ -314,7 +314,7 @@ class SDVI:
                 flaws=[*training_flaws(fits), *cut_flaws(judged, root.child(3))],
                 sought=thorough,
                 seed=root,
-                made=provenance(self, program, root),
+                made=provenance(replace(self, allocation=allocation), program, root),
             )
             return posterior.reweight("stacking") if self.weights == "stacking" else posterior
 

@@ -23,6 +23,7 @@ def test_training_goes_on_where_it_was(model, tmp_path):
     for path in second.paths:
         assert path.steps > (before[path.path].steps if path.path in before else 0)
     assert second.elbo > first.elbo + 0.05
+    assert "budget=4000" in second.provenance.settings["allocation"]
     assert second.likelihood_evaluations > first.likelihood_evaluations
     # As well from a file, in another object.
     again = pathmix.SDVI(model, allocation=FEW, weights="elbo", progress=False).resume(
