@@ -23,7 +23,7 @@ _ONE_PLACE = 0.5  # standard deviations
 _MOST_SHARPENED = 3  # opinions
 _NEAR = 1.5  # times the wanted error
 _FEWEST_BLOCKS = 5  # of draws of a proposal of many parts
-_SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
+SHORT = 0.05  # nats between the evidence and the ELBO of a guide that fits
 _SURE = 0.1  # nats, the error up to which particles are believed alone
 _SPREAD = 1.0  # nats between populations of particles, beyond which their mean means little
 _FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts of proposals, round by round
@@ -89,7 +89,7 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     evidence = _judged(final, witness, [*opinions, around], confirmed=confirmed)
     # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
     # One without a draw inside says nothing at all.
-    short = evidence.log_evidence - search.fit.elbo > _SHORT or search.groups
+    short = evidence.log_evidence - search.fit.elbo > SHORT or search.groups
     if evidence.particles is None and ((evidence.settled and short) or not np.isfinite(search.fit.elbo)):
         return evidence._replace(particles=(yield from search.particles(drawn, search.seed.child(16))))
     return evidence

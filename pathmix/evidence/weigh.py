@@ -10,7 +10,7 @@ import numpy as np
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
 from pathmix.evidence.search import Search, begin, of_importance
-from pathmix.evidence.settle import quick, settle
+from pathmix.evidence.settle import SHORT, quick, settle
 from pathmix.posterior.evidence import NO_DENSITY, UNKNOWN, Efforts, Evidence
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
@@ -28,6 +28,9 @@ _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
 QUICK_VOLUME = 2.5e5  # bytes that a density writes: with some 16,000 of them, half a second
 _MOST_WORK = 6e11  # bytes that are written for paths that seem not to matter
+_NUMBERS = 8_000  # in the particles of a path that is only looked at
+_NEVER_DRAWN = 1e-6  # weight of paths together
+_FEWEST_PARTICLES, _MOST_PARTICLES = 50, 500
 _WORK = 1.5e11  # bytes that densities for one path may write: half a minute, where they are large
 
 Fitting = Contender[PathFit]
@@ -75,6 +78,10 @@ class _Weighing:
         self.work = 0  # bytes that densities have written
 
     def go(self) -> None:
+        self._search()
+        self._forget()
+
+    def _search(self) -> None:
         stopping = self.workshop.executor.stopping  # by Ctrl-C: what is not settled stays in doubt
         missed = [one for one in self.open if _is_missed(one.work)]
         self.look_at(missed[:_MOST_MISSED])
@@ -100,6 +107,16 @@ class _Weighing:
                 lambda one, weights=weights: _kept(one, self._settled(one, _wanted_error(weights[one]))),
             )
 
+    def _forget(self) -> None:
+        """The particles of paths that together are never drawn, where guides have draws."""
+        weights, total = self._weights(), 0.0
+        for one in sorted(self.searches, key=lambda one: weights[one]):
+            total += weights[one]
+            if total > _NEVER_DRAWN:
+                return
+            if not _is_missed(one.work):
+                one.work.evidence = one.work.evidence._replace(particles=None)
+
     def look_at(self, some: Sequence[Fitting]) -> None:
         before = [one.work.evaluations for one in some]
         self.workshop.to_the_end(some, lambda one: _kept(one, self._looked(one)))
@@ -116,6 +133,10 @@ class _Weighing:
         # Only this one knows of exchangeable members.
         if opinion.found.good or not opinion.found.effective_draws <= fit.evidence.effective_draws:
             fit.evidence = of_importance(opinion.found)
+            if opinion.found.log_evidence - fit.elbo > SHORT:
+                count = max(_FEWEST_PARTICLES, min(_MOST_PARTICLES, _NUMBERS // fit.target.dim))
+                found = yield from search.particles(opinion.drawn, search.seed.child(19), count)
+                fit.evidence = fit.evidence._replace(particles=found)
             if search.is_plain(opinion):
                 self.plain.add(one)
 
@@ -125,7 +146,8 @@ class _Weighing:
         if found.settled or not found.log_evidence < fit.evidence.log_evidence:
             fit.evidence = found
         else:  # estimates are unbiased: what was seen before cannot be too much by far
-            fit.evidence = fit.evidence._replace(doubts=found.doubts, particles=found.particles)
+            particles = fit.evidence.particles if found.particles is None else found.particles
+            fit.evidence = fit.evidence._replace(doubts=found.doubts, particles=particles)
 
     def _weights(self) -> dict[Fitting, float]:
         """Of each path with its twins."""
