@@ -2,8 +2,8 @@
 
 Data: explosions that killed ten or more people, by year, 1851 to 1962 (Jarrett 1979; yearly counts as in
 Carlin, Gelfand and Smith 1992). Disasters come at a rate that is constant between change points (Green
-1995). Their number is random, and the program loops over them. Out come the probability of each number, the
-dates, and the rate over time.
+1995), of which there are none, one or two: the program loops over them. Out come the probability of each
+number, the dates, and the rate over time.
 """
 
 import jax.numpy as jnp

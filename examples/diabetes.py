@@ -47,12 +47,12 @@ def label(path):
 def main():
     file = picture(__file__, __doc__)
     # Every subset is looked at, and gets a few hundred quick steps: draws of a thousand light paths come from
-    # their guides. Regressions are almost normal, and need no tempered SMC.
+    # their guides. Regressions are almost normal: they need no tempered SMC.
     inference = pathmix.SDVI(
         model,
         label=label,
         discovery=pathmix.Enumeration(cover=0.9999),
-        allocation=pathmix.Uniform(400_000),
+        allocation=pathmix.Uniform(250_000),
         optimizer=optax.chain(optax.clip_by_global_norm(10.0), optax.adam(0.05)),
         particles=4,
         starts=1,

@@ -1,9 +1,9 @@
 """How does influenza pass through a school, and do boys in bed still infect others?
 
 Data: boys in bed on each of 14 days at a boarding school of 763, January and February 1978 (British Medical
-Journal 1978). A simulator moves boys day by day: infected, incubating in zero to two stages, infectious, in
-bed, well again. Both the number of stages, over which it loops, and whether bed isolates, an `if` in that
-loop, are random. Out come their probabilities and the reproduction number.
+Journal 1978). A simulator moves boys through the school: infected, incubating in zero to two stages,
+infectious, in bed, well again. Both the number of stages, over which it loops, and whether bed isolates, an
+`if` in that loop, are random. Out come their probabilities and the reproduction number.
 """
 
 import jax
@@ -18,10 +18,11 @@ import pathmix
 import pathmix.plots
 
 BOYS = 763
+STEPS = 4  # of the simulator, a day
 
 
 def leaving(count, rate):
-    return count * (1 - jnp.exp(-rate))
+    return count * (1 - jnp.exp(-rate / STEPS))
 
 
 def model(days, in_bed=None):
@@ -32,7 +33,7 @@ def model(days, in_bed=None):
     rise = numpyro.sample("rise", dist.LogNormal(-0.7, 0.7))
     advance = numpyro.sample("advance", dist.LogNormal(0.0, 0.7)) if stages else None
 
-    def day(school, _):
+    def step(school, _):
         well, incubating, infectious, bed = school
         spreading = infectious if isolated else infectious + bed
         moving = leaving(well, contact * spreading / BOYS)
@@ -47,9 +48,9 @@ def model(days, in_bed=None):
 
     first = numpyro.sample("first", dist.LogNormal(1.0, 1.0))
     school = BOYS - first, [jnp.zeros(()) for _ in range(stages)], first, jnp.zeros(())
-    _, beds = jax.lax.scan(day, school, length=days)
+    _, beds = jax.lax.scan(step, school, length=STEPS * days)
     spread = numpyro.sample("spread", dist.LogNormal(2.0, 1.0))
-    numpyro.sample("in_bed", dist.NegativeBinomial2(beds, spread), obs=in_bed)
+    numpyro.sample("in_bed", dist.NegativeBinomial2(beds[STEPS - 1 :: STEPS], spread), obs=in_bed)
 
 
 def data():
@@ -73,8 +74,7 @@ def main():
         print(f"{number} stages of incubation: probability {probability:.3f}")
     print(f"boys in bed infect nobody: probability {posterior.distribution('isolated')[1]:.3f}")
     draws = posterior.sample(1, 4_000)
-    days_infectious = 1 / (1 - np.exp(-draws["to_bed"]))
-    days_infectious += np.where(draws["isolated"], 0, 1 / (1 - np.exp(-draws["rise"])))
+    days_infectious = 1 / draws["to_bed"] + np.where(draws["isolated"], 0, 1 / draws["rise"])
     low, middle, high = np.quantile(draws["contact"] * days_infectious, (0.05, 0.5, 0.95))
     print(f"a boy infects {middle:.1f} others at first (90%: {low:.1f} to {high:.1f})")
     save(drawn(posterior, in_bed), file)
