@@ -5,7 +5,7 @@ import platform
 import re
 import sys
 from dataclasses import dataclass, fields
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import jax
@@ -47,10 +47,17 @@ def provenance(method: Any, program: Program, seed: Seed) -> Provenance:
         versions={
             "pathmix": __version__,
             "python": platform.python_version(),
-            **{name: version(name) for module, name in _LIBRARIES.items() if module in sys.modules},
+            **{name: _version(name) for module, name in _LIBRARIES.items() if module in sys.modules},
         },
         device=jax.devices()[0].device_kind,
     )
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:  # it was put there by hand
+        return "unknown"
 
 
 def _name(model: Any) -> str:

@@ -211,7 +211,7 @@ def test_the_programs_own_errors_come_through():
         ({"gradient": "exact"}, "gradient must be one of"),
         ({"precision": "float16"}, "precision must be one of"),
         ({"threads": 0}, "threads must be"),
-        ({"progress": "yes"}, "progress must be True or False"),
+        ({"progress": "yes"}, "progress must be True, False or an object"),
         ({"optimizer": 0.01}, "optax"),
         ({"discovery": 1_000}, "discovery must be an object"),
         ({"allocation": pathmix.Uniform}, "allocation must be an object"),
