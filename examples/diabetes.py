@@ -46,8 +46,8 @@ def label(path):
 
 def main():
     file = picture(__file__, __doc__)
-    # Every subset is looked at, and gets a few hundred quick steps, which make what follows cheap. Regressions
-    # are almost normal: they need no tempered SMC.
+    # Every subset is looked at, and gets a few hundred quick steps, which make what follows cheap.
+    # Regressions are almost normal: they need no tempered SMC.
     inference = pathmix.SDVI(
         model,
         label=label,
