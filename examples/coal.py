@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from common import axes, picture, save, table
+from common import axes, picture, probabilities, save, table
 
 import pathmix
 
@@ -59,9 +59,7 @@ def drawn(posterior, years, disasters):
     left.plot(years + 0.5, middle, label="rate, median")
     left.set(xlabel="year", ylabel="disasters a year", xlim=(FIRST, END))
     left.legend(frameon=False, loc="upper right")
-    found = posterior.distribution("changes")
-    right.bar(list(found), list(found.values()))
-    right.set(xlabel="number of changes", ylabel="probability", xticks=list(found))
+    probabilities(right, posterior.distribution("changes"), "number of changes")
     return figure
 
 

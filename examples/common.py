@@ -33,6 +33,12 @@ def axes(*shape, size=(9, 3.6), **options):
     return figure, made
 
 
+def probabilities(ax, found, of):
+    """Bars of the probabilities of some numbers, as `posterior.distribution` gives them."""
+    ax.bar(list(found), list(found.values()))
+    ax.set(xlabel=of, ylabel="probability", xticks=list(found))
+
+
 def save(figure, file):
     figure.savefig(file, dpi=100)
     print(f"\nPicture: {file}")

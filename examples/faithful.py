@@ -10,7 +10,7 @@ import numpy as np
 import pyro
 import pyro.distributions as dist
 import torch
-from common import axes, picture, save, table
+from common import axes, picture, probabilities, save, table
 
 import pathmix
 
@@ -69,8 +69,8 @@ def drawn(posterior, pauses):
     left.set(xlabel="pause before an eruption (minutes)", ylabel="pauses")
     left.legend(frameon=False, loc="upper left")
     found = posterior.distribution("clusters")
-    right.bar([number + 1 for number in found], list(found.values()))
-    right.set(xlabel="number of clusters", ylabel="probability", xticks=[1, 2, 3, 4], ylim=(0, 1))
+    probabilities(right, {number + 1: share for number, share in found.items()}, "number of clusters")
+    right.set(ylim=(0, 1))
     return figure
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from common import axes, picture, save, table
+from common import axes, picture, probabilities, save, table
 
 import pathmix
 
@@ -60,9 +60,7 @@ def drawn(posterior, years, lynx):
     left.plot(years, 10**lynx, "k.-", markersize=4, linewidth=0.5, label="lynx")
     left.set(xlabel="year", ylabel="lynx trapped", yscale="log", ylim=(20, 20_000))
     left.legend(frameon=False, ncols=3, loc="upper center")
-    found = posterior.distribution("waves")
-    right.bar(list(found), list(found.values()))
-    right.set(xlabel="number of sinusoids", ylabel="probability", xticks=list(found))
+    probabilities(right, posterior.distribution("waves"), "number of sinusoids")
     return figure
 
 

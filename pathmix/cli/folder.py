@@ -3,18 +3,15 @@
 import json
 import os
 import shlex
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pathmix.cli.settings import Settings
 from pathmix.errors import ChangedError, FileError
 from pathmix.files.archive import write
-from pathmix.version import __version__
 
 if TYPE_CHECKING:
     from pathmix.posterior.posterior import Posterior
@@ -23,8 +20,6 @@ try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
-
-_LIBRARIES = ("jax", "numpyro", "optax", "numpy")
 
 
 class Folder:
@@ -95,12 +90,7 @@ class Folder:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise self._unusable(error) from error
-        versions = {name: version(name) for name in _LIBRARIES}
-        about = {
-            "run": asdict(settings),
-            "versions": {"pathmix": __version__, "python": sys.version.split()[0], **versions},
-        }
-        write(self.about, (json.dumps(about, indent=2) + "\n").encode())
+        write(self.about, (json.dumps({"run": asdict(settings)}, indent=2) + "\n").encode())
 
     @property
     def latest(self) -> Path:

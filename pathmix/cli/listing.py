@@ -10,6 +10,7 @@ from pathmix.cli.fitting import Run
 from pathmix.cli.progress import shown
 from pathmix.discovery import DiscoveredPath
 from pathmix.discovery.report import DiscoveryReport
+from pathmix.discovery.search import KEPT_DRAWS
 from pathmix.engine.precision import engine_scope
 from pathmix.engine.progress import told
 from pathmix.frontends.recognise import bind
@@ -21,7 +22,6 @@ from pathmix.regions.region import Region, read_region
 from pathmix.target.labels import named, shortened, unique
 from pathmix.target.target import make_target
 
-_MOST_KEPT = 1_024  # draws that discovery keeps of a path
 _HEADERS = ("path", "prior mass", "prior runs", "decided at")
 
 
@@ -58,7 +58,7 @@ def listed(found: Found, file: Path, most: int) -> str:
         (
             shortened(label),
             f"{'' if path.mass_is_exact else '~'}{_rounded(path):g}",
-            f"{path.followers:,}{'+' if path.followers == _MOST_KEPT else ''}",
+            f"{path.followers:,}{'+' if path.followers == KEPT_DRAWS else ''}",
             _places(path),
         )
         for label, path in found.paths[:most]

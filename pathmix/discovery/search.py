@@ -28,7 +28,7 @@ from pathmix.warn import warn
 
 # Prior runs of one batch. A front end divides batches that do not fit into memory.
 _MAX_BATCH = 2**16
-_KEPT_DRAWS = 1_024
+KEPT_DRAWS = 1_024
 _REPEATS = 3  # a hidden fair coin goes unnoticed once in sixteen times, replay included
 _FORCED_ROWS = 64  # of a batch with values of continuous sites put in
 _FORCED_COPIES = 2  # of each row, at most
@@ -178,7 +178,7 @@ class Search:
                 return
             self.slps[path] = slp
             self.natural[path], self.forced[path] = _Rows(), _Rows()
-        self.natural[path].add(batch_run.values, followers, _KEPT_DRAWS)
+        self.natural[path].add(batch_run.values, followers, KEPT_DRAWS)
         self.forced[path].add(batch_run.values, batch_run.inside & ~followers, _ENOUGH_DRAWS)
         if is_new:
             self.tree.add(path, self.slps[path], self._draws(path))
@@ -187,7 +187,7 @@ class Search:
     def _draws(self, path: Path) -> SiteRows:
         """Runs that took the path by themselves, filled up with forced ones where they are few."""
         natural, forced = self.natural[path], self.forced[path]
-        kept = max(_ENOUGH_DRAWS, min(natural.count, _KEPT_DRAWS))
+        kept = max(_ENOUGH_DRAWS, min(natural.count, KEPT_DRAWS))
         parts = [*natural.parts, *forced.parts]
         return {name: np.concatenate([part[name] for part in parts])[:kept] for name in path.addresses}
 
@@ -237,7 +237,7 @@ class Search:
             DiscoveredPath(
                 slp=slp,
                 draws=self._draws(path),
-                followers=min(self.natural[path].count, _KEPT_DRAWS),
+                followers=min(self.natural[path].count, KEPT_DRAWS),
                 prior_mass=own,
                 mass_is_exact=exact,
             )

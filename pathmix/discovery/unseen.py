@@ -57,7 +57,6 @@ def prior_mass(
     kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
     if not _consistent({cell for _, cell in kept}):
         kept = [(replace(sighting, others=0), EVERYTHING) for sighting, _ in kept]
-    exact = tuple(cell.is_path for _, cell in kept)
     fresh = sum(sighting.is_fresh(runs) for sighting in seen)
     once = sum(sighting.count == 1 for sighting in seen)
     if not is_whole or len(kept) < len(seen):
@@ -65,6 +64,7 @@ def prior_mass(
         most = _rest(cell.probability for _, cell in kept if cell.is_path)
         given_up = at_most(endless, runs) if endless else 0.0
         bound = min(most, at_most(fresh, runs - runs // 4) + given_up, 1.0)
+        exact = tuple(cell.is_path for _, cell in kept)
         return PriorMass(masses, exact, min((once + endless) / runs, bound), bound, is_exact=False)
     found = _by_cell(kept, runs)
     # What rounding hides is not nothing: a likelihood may make up for it.

@@ -29,6 +29,7 @@ _LEAST_ERROR = 0.01  # that an evidence is asked for
 QUICK_VOLUME = 2.5e5  # bytes that a density writes: with some 16,000 of them, half a second
 _MOST_WORK = 6e11  # bytes that are written for paths that seem not to matter
 _NUMBERS = 8_000  # in the particles of a path that is only looked at
+_KEPT_BYTES = 2**25  # of particles of all paths that are only looked at
 _NEVER_DRAWN = 1e-6  # weight of paths together
 _FEWEST_PARTICLES, _MOST_PARTICLES = 50, 500
 _WORK = 1.5e11  # bytes that densities for one path may write: half a minute, where they are large
@@ -108,14 +109,20 @@ class _Weighing:
             )
 
     def _forget(self) -> None:
-        """The particles of paths that together are never drawn, where guides have draws."""
-        weights, total = self._weights(), 0.0
+        """Particles of the lightest paths that were only looked at, where they take much memory."""
+        weights, held, total = self._weights(), [], 0.0
         for one in sorted(self.searches, key=lambda one: weights[one]):
+            particles = one.work.evidence.particles
+            if particles is not None and len(particles.vectors) <= _MOST_PARTICLES:
+                held.append((one, particles.vectors.nbytes))
+        size = sum(own for _, own in held)
+        for one, own in held:
             total += weights[one]
-            if total > _NEVER_DRAWN:
+            if size <= _KEPT_BYTES or total > _NEVER_DRAWN:
                 return
-            if not _is_missed(one.work):
+            if not _is_missed(one.work):  # of which guides have no draws
                 one.work.evidence = one.work.evidence._replace(particles=None)
+                size -= own
 
     def look_at(self, some: Sequence[Fitting]) -> None:
         before = [one.work.evaluations for one in some]

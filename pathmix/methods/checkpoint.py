@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +16,7 @@ from pathmix.engine.requests import Answer
 from pathmix.errors import ChangedError, FileError
 from pathmix.files.archive import write
 from pathmix.files.journal import Journal
+from pathmix.posterior.provenance import plainly, version_of
 from pathmix.program.fingerprints import of_arguments, of_model
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
@@ -85,7 +84,7 @@ def _about(options: Any, program: Program, seed: Seed) -> dict[str, str]:
         "the version of pathmix": __version__,
     }
     for library in ("jax", "jaxlib", "numpyro", "optax"):
-        found[f"the version of {library}"] = version(library)
+        found[f"the version of {library}"] = version_of(library)
     for one in fields(options):
         if one.name not in _FREE:
             found[f"the option {one.name}"] = _told(getattr(options, one.name))
@@ -101,4 +100,4 @@ def _told(option: Any) -> str:
             updates, state = option.update(params - step, state, params)
             done.append(updates)
         return hashlib.sha256(jnp.stack(done).tobytes()).hexdigest()
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(option))
+    return plainly(option)

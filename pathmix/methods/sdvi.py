@@ -222,6 +222,8 @@ class SDVI:
             program = bind(self.model, args, kwargs, self.discovery.limits)
             if setting is not None:
                 program = program.with_parameters(setting.values, "inputs")
+            allocation = self.allocation if earlier is None else earlier.allocation
+            made = provenance(replace(self, allocation=allocation), program, root)
             answer = stack.enter_context(checkpointed(self, program, root, executables.answer))
             workshop = Workshop(executor, executables, answer)
 
@@ -269,7 +271,6 @@ class SDVI:
                 if earlier is not None:
                     earlier.take_over(exploration.contenders)
 
-            allocation = self.allocation if earlier is None else earlier.allocation
             schedule = Schedule(allocation, as_starts(self.starts))
             with watch.stage("training"):
                 if isinstance(allocation, OnlineAllocation):
@@ -314,7 +315,7 @@ class SDVI:
                 flaws=[*training_flaws(fits), *cut_flaws(judged, root.child(3))],
                 sought=thorough,
                 seed=root,
-                made=provenance(replace(self, allocation=allocation), program, root),
+                made=made,
             )
             return posterior.reweight("stacking") if self.weights == "stacking" else posterior
 

@@ -82,7 +82,7 @@ class FittedPath:
     guide: FittedGuide | None = field(default=None, repr=False)
     parameters: dict[str, Any] = field(default_factory=dict, repr=False)
     history: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False)
-    phases: tuple[int, ...] = ()  # how many of these steps were done when phases of training ended
+    phases: tuple[int, ...] = ()
 
     @property
     def short_label(self) -> str:

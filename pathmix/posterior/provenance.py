@@ -42,18 +42,19 @@ def provenance(method: Any, program: Program, seed: Seed) -> Provenance:
         method=type(method).__name__,
         model=_name(program.model),
         seed=str(seed),
-        settings={one.name: _text(getattr(method, one.name)) for one in options},
+        settings={one.name: plainly(getattr(method, one.name)) for one in options},
         changed=tuple(one.name for one in options if getattr(method, one.name) != one.default),
         versions={
             "pathmix": __version__,
             "python": platform.python_version(),
-            **{name: _version(name) for module, name in _LIBRARIES.items() if module in sys.modules},
+            **{name: version_of(name) for module, name in _LIBRARIES.items() if module in sys.modules},
         },
         device=jax.devices()[0].device_kind,
     )
 
 
-def _version(library: str) -> str:
+def version_of(library: str) -> str:
+    """As it is installed."""
     try:
         return version(library)
     except PackageNotFoundError:  # it was put there by hand
@@ -65,7 +66,8 @@ def _name(model: Any) -> str:
     return getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
 
 
-def _text(option: Any) -> str:
+def plainly(option: Any) -> str:
+    """An option in words that are the same in every process."""
     if isinstance(option, optax.GradientTransformation):
         return "an optax optimiser"
     return re.sub(r" at 0x[0-9a-f]+", "", repr(option))

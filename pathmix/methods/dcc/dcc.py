@@ -99,6 +99,7 @@ class DCC:
             root, executables = Seed.of(seed), Executables()
             options = ChainOptions(self.kernel, self.chains, self.samples, self.proposals)
             program = bind(self.model, args, kwargs, self.discovery.limits)
+            made = provenance(self, program, root)
 
             progress.stage("discovery")
 
@@ -125,7 +126,7 @@ class DCC:
                 log_d_min=math.nan,  # DCC has no use for the smallest density
                 engine=Engine(self.precision),
                 interrupted=interrupted,
-                made=provenance(self, program, root),
+                made=made,
             )
 
     def _iterate(
