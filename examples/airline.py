@@ -72,7 +72,7 @@ def main():
     file = picture(__file__, __doc__)
     # A density is a factorisation of a matrix: fewer steps and draws than usual.
     inference = pathmix.SDVI(
-        model, label=label, allocation=pathmix.SuccessiveHalving(20_000), smc_evaluations=150_000
+        model, label=label, allocation=pathmix.SuccessiveHalving(12_000), smc_evaluations=100_000
     )
     posterior = inference.run(0, *data())
     print(posterior, "\n")

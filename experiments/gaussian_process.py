@@ -66,9 +66,11 @@ def expression(pinned, name="k"):
     return f" {kind} ".join(f"({side})" if " " in side else side for side in sides)
 
 
-METHODS = ("SDVI", DEFAULTS, "BBVI", "DCC")
+GUIDED, GUIDED_RUNS = "SDVI (guided)", 200
+METHODS = ("SDVI", GUIDED, DEFAULTS, "BBVI", "DCC")
 _PAPER = {
     "SDVI": ("2.05 ± 3.30", "34.53 ± 21.42"),
+    GUIDED: ("", ""),
     DEFAULTS: ("", ""),
     "BBVI": ("-18.82 ± 1.20", "-48.48 ± 0.33"),
     "DCC": ("-58.92 ± 32.47", "none"),
@@ -86,12 +88,13 @@ _FULL = {
 }  # fmt: skip
 PRESETS = {
     "quick": Preset({**_COMMON, **_QUICK}, {"SDVI": 1, "BBVI": 1, "DCC": 1}),
-    "full": Preset({**_COMMON, **_FULL}, {"SDVI": 5, DEFAULTS: 3, "BBVI": 5, "DCC": 5}),
+    "full": Preset({**_COMMON, **_FULL}, {"SDVI": 5, GUIDED: 5, DEFAULTS: 3, "BBVI": 5, "DCC": 5}),
 }
 DIFFERENCES = (
     "SDVI has 3,000 prior runs and 300,000 iterations with 3 starts and a learning rate of 0.03, instead of "
     "1,000, 1,000,000, one and 0.005. BBVI has 2,000 steps at 0.02 instead of 100,000 at 0.005, DCC 200 "
-    "iterations instead of 1,000. SDVI (defaults) is `SDVI(model)`."
+    "iterations instead of 1,000. SDVI (guided) has 200 prior runs, from which `Guided` goes on. "
+    "SDVI (defaults) is `SDVI(model)`."
 )
 
 
@@ -159,8 +162,10 @@ def sdvi(settings, discovery, allocation):
 def inference(method, settings):
     if method == DEFAULTS:
         return pathmix.SDVI(model)
-    if method == "SDVI":
+    if method in ("SDVI", GUIDED):
         discovery = pathmix.PriorDiscovery(settings["prior_runs"])
+        if method == GUIDED:
+            discovery = pathmix.Guided(GUIDED_RUNS)
         allocation = pathmix.SuccessiveHalving(budget=settings["budget"], keep=settings["keep"])
         return sdvi(settings, discovery, allocation)
     discovery = pathmix.PriorDiscovery(settings["baseline_prior_runs"])

@@ -87,10 +87,11 @@ def settle(search: Search, efforts: Efforts, error: float) -> Asking[Evidence]:
     # Searches that found different modes confirm nothing: what one of them missed, both may have missed.
     confirmed = agreed or ((covered or _confirms(outer, best)) and not apart)
     evidence = _judged(final, witness, [*opinions, around], confirmed=confirmed)
-    # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not.
-    # One without a draw inside says nothing at all.
+    # A guide that leaves nats, or knows one of many orders, misses part of the posterior; the draws do not,
+    # in doubt or not, if they are more than a few. One without a draw inside says nothing at all.
     short = evidence.log_evidence - search.fit.elbo > SHORT or search.groups
-    if evidence.particles is None and ((evidence.settled and short) or not np.isfinite(search.fit.elbo)):
+    told = short and final.effective_draws >= FEW_DRAWS
+    if evidence.particles is None and (told or not np.isfinite(search.fit.elbo)):
         return evidence._replace(particles=(yield from search.particles(drawn, search.seed.child(16))))
     return evidence
 

@@ -150,11 +150,12 @@ class _Weighing:
     def _settled(self, one: Fitting, error: float) -> Asking[None]:
         fit = one.work
         found = yield from settle(self.searches[one], _affordable(fit, self.efforts), error)
+        if found.particles is None and found.log_evidence - fit.elbo > SHORT:
+            found = found._replace(particles=fit.evidence.particles)
         if found.settled or not found.log_evidence < fit.evidence.log_evidence:
             fit.evidence = found
         else:  # estimates are unbiased: what was seen before cannot be too much by far
-            particles = fit.evidence.particles if found.particles is None else found.particles
-            fit.evidence = fit.evidence._replace(doubts=found.doubts, particles=particles)
+            fit.evidence = fit.evidence._replace(doubts=found.doubts, particles=found.particles)
 
     def _weights(self) -> dict[Fitting, float]:
         """Of each path with its twins."""

@@ -1,6 +1,7 @@
 """Weights of paths from their evidences or ELBOs (Proposition 1), and how sure they are."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -47,7 +48,12 @@ def simulated_weights(logs: Sequence[float], errors: Sequence[float]) -> tuple[n
 
     Twins were fitted once and err together: they have the same evidence, to the last bit.
     """
-    pairs = np.stack([np.asarray(logs, float), np.asarray(errors, float)], axis=1)
+    return _simulated(tuple(map(float, logs)), tuple(map(float, errors)))
+
+
+@lru_cache(1)  # questions come one after another, and a thousand paths take a third of a second
+def _simulated(logs: tuple[float, ...], errors: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    pairs = np.stack([logs, errors], axis=1) if logs else np.zeros((0, 2))
     usable = np.isfinite(pairs[:, 0])
     weights = np.zeros((_SIMULATIONS, len(pairs)))
     if not np.any(usable):
@@ -57,4 +63,5 @@ def simulated_weights(logs: Sequence[float], errors: Sequence[float]) -> tuple[n
     noise = np.random.default_rng(0).standard_normal((_SIMULATIONS, len(unique)))
     simulated = (unique[:, 0] + scale * noise)[:, place.ravel()]
     weights[:, usable] = special.softmax(simulated, axis=1)
+    weights.flags.writeable = False
     return weights, np.asarray(special.logsumexp(simulated, axis=1))

@@ -83,11 +83,11 @@ class _Rewriting:
     def add(self, operation: Operation) -> None:
         """Do an operation compactly where that is possible, and in full in case somebody needs that."""
         found = self._compactly(operation)
-        self.done.append(operation)
         if found is not None:
             self._compact[operation.results[0]] = found
         else:
             operation.operands = [self.full(value) for value in operation.operands]
+        self.done.append(operation)  # after what it needs
 
     def full(self, value: Value) -> Value:
         """All elements of a value: looked up if it is costly to compute them."""
@@ -191,9 +191,7 @@ def _at_numbers(value: Value, partition: _Partition) -> Any:
 def _partition(dtype: str, shape: tuple[int, ...], content: bytes) -> _Partition:
     """Of an array. As bits: there are two zeros, and many that are no numbers."""
     size = np.dtype(dtype).itemsize
-    bits = np.frombuffer(content, f"u{size}" if size in (1, 2, 4, 8) else f"V{size}")
-    _, first, index = np.unique(bits, return_index=True, return_inverse=True)
-    return _Partition(index.ravel().astype(np.int32), first, shape)
+    return _numbered(np.frombuffer(content, f"u{size}" if size in (1, 2, 4, 8) else f"V{size}"), shape)
 
 
 @lru_cache(16)
@@ -201,13 +199,22 @@ def _joint(one: _Partition, other: _Partition) -> _Partition:
     """Elements that are the same number in both arrays."""
     if one is other:
         return one
-    pairs = one.index.astype(np.int64) * len(other.first) + other.index
-    _, first, index = np.unique(pairs, return_index=True, return_inverse=True)
-    if len(first) == len(one.first):
-        return one
-    if len(first) == len(other.first):
-        return other
-    return _Partition(index.ravel().astype(np.int32), first, one.shape)
+    return _numbered(one.index.astype(np.int64) * len(other.first) + other.index, one.shape)
+
+
+def _numbered(keys: np.ndarray, shape: tuple[int, ...]) -> _Partition:
+    """Numbers are counted as they come, so that it does not matter which of two arrays is named first."""
+    _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    return _only(places[index.ravel()].tobytes(), first[order].tobytes(), shape)
+
+
+@lru_cache(64)
+def _only(index: bytes, first: bytes, shape: tuple[int, ...]) -> _Partition:
+    """One object for every partition."""
+    return _Partition(np.frombuffer(index, np.int32), np.frombuffer(first, np.int64), shape)
 
 
 @lru_cache(256)

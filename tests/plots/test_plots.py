@@ -27,8 +27,15 @@ def selection(x, y):
 
 @pytest.fixture(scope="module", params=[1, 8], ids=["two paths", "256 paths"])
 def posterior(request):
-    allocation = pathmix.SuccessiveHalving(3_000)
-    fit = pathmix.SDVI(selection, allocation=allocation, starts=1, progress=False)
+    fit = pathmix.SDVI(
+        selection,
+        discovery=pathmix.Enumeration(),
+        allocation=pathmix.SuccessiveHalving(3_000),
+        starts=1,
+        evidence_draws=20_000,
+        smc_evaluations=0,
+        progress=False,
+    )
     return fit.run(0, X[:, : request.param], Y)
 
 

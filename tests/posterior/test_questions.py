@@ -250,7 +250,7 @@ def impossible(y):
         numpyro.sample("y", dist.Normal(x + 60.0 * int(b), 0.1), obs=y)
 
 
-def test_paths_that_have_no_draws_or_bad_ones():
+def test_paths_that_have_no_draws_and_those_that_are_never_drawn():
     posterior = fitted(impossible, np.array([-1.0, 0.3]))
     assert posterior.table().loc["b=2", "weight_error"] == 0.0
     assert np.isnan(posterior.reweight("stacking").table()["weight_error"]).any()
@@ -258,8 +258,10 @@ def test_paths_that_have_no_draws_or_bad_ones():
         posterior.sample(0, 5, path="b=2")
     with pytest.raises(errors.PathmixError, match="The path 'b=2' has no draws: "):
         posterior.to_arviz(0, 5, path="b=2")
-    with pytest.warns(errors.PathmixWarning, match="falls short of its evidence by .* nats"):
-        posterior.sample(0, 5, path="b=1")
+    mean, deviation = -100 * 120.7 / 201, 201**-0.5
+    draws = posterior.sample(0, 400, path="b=1")["x"]  # though the path is never drawn
+    assert np.mean(draws) == pytest.approx(mean, abs=0.5 * deviation)
+    assert np.std(draws) == pytest.approx(deviation, rel=0.3)
 
 
 def test_names_that_are_numbered_already():

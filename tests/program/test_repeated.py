@@ -113,3 +113,22 @@ def test_programs_of_both_libraries_have_the_density_of_scipy(library):
     np.testing.assert_allclose(likelihood, expected, rtol=1e-8)
     expected = stats.lognorm(1.0).logpdf(scale) + stats.halfnorm().logpdf(noise)
     np.testing.assert_allclose(prior, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "combine", [lambda a, b: a + b, lambda a, b: a * b, lambda a, b: a + b + 3.0 * UNIQUE]
+)
+def test_the_order_of_kernels_does_not_matter(combine):
+    def smooth(s):
+        return jnp.exp(-0.5 * (DISTANCES / s) ** 2)
+
+    def periodic(s):
+        return jnp.exp(-2 * (np.sin(3 * np.pi * DISTANCES) / s) ** 2)
+
+    def graph(first, second):
+        return Graph.of(jax.make_jaxpr(lambda s, t: [jnp.linalg.det(combine(first(s), second(t)))])(1.0, 1.0))
+
+    one, other = (canonical(graph(*pair), [None, None]) for pair in ((smooth, periodic), (periodic, smooth)))
+    assert one.graph.structure == other.graph.structure and one.order == other.order[::-1]
+    for mine, yours in zip(one.graph.consts, other.graph.consts, strict=True):
+        np.testing.assert_array_equal(mine, yours)
