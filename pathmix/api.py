@@ -1,6 +1,7 @@
 """All that `import pathmix` offers; it takes the libraries seconds to load."""
 
 from pathmix.allocation import Allocation, OnlineSuccessiveHalving, SuccessiveHalving, Uniform
+from pathmix.cluster.ray import RayExecutor
 from pathmix.discovery import Discovery, Enumeration, Guided, PriorDiscovery
 from pathmix.engine.progress import Progress
 from pathmix.errors import PathmixError, PathmixWarning, ProgramError
@@ -39,6 +40,7 @@ __all__ = [
     "ProgramError",
     "Progress",
     "RandomWalk",
+    "RayExecutor",
     "Starts",
     "Status",
     "SuccessiveHalving",

@@ -7,6 +7,7 @@ _EXTRAS = {
     "arviz_base": "'pathmix[arviz]'",
     "arviz": "'pathmix[arviz]'",
     "matplotlib": "'pathmix[plots]'",
+    "ray": "'pathmix[ray]'",
 }
 
 
@@ -106,6 +107,10 @@ class RejectionError(PathmixError):
 
 class FileError(PathmixError):
     """A file cannot be written, or read, or is not what it should be."""
+
+
+class ClusterError(PathmixError):
+    """Workers of a cluster are not there, or were lost."""
 
 
 class UnwritableError(FileError):

@@ -8,8 +8,9 @@ import pathmix
 
 PACKAGE = Path(pathmix.__file__).parent
 ROOMS = (
-    "doors", "program", "summation", "engine", "regions", "target", "frontends", "guides", "allocation",
-    "discovery", "files", "posterior", "plots", "report", "training", "evidence", "methods", "cli",
+    "doors", "program", "summation", "engine", "cluster", "regions", "target", "frontends", "guides",
+    "allocation", "discovery", "files", "posterior", "plots", "report", "training", "evidence", "methods",
+    "cli",
 )  # fmt: skip
 LATER = {("posterior/posterior.py", "report")}  # what a method opens when it is called
 FOUNDATION = {"errors", "version", "warn", "checks", "py"}

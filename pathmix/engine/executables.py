@@ -5,6 +5,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import jax
 
 from pathmix.engine.compiler import compiler_options
+from pathmix.engine.jobs import Crew, Function, Job, Shipped
 from pathmix.engine.members import Kept, batched, capacity, stacked
 from pathmix.engine.packing import Packing
+from pathmix.engine.precision import Engine
 from pathmix.engine.requests import Failed, Request
 from pathmix.engine.shared import Shared
 
@@ -42,7 +45,7 @@ class _Entry:
     """
 
     build: Callable[[list[Packing]], Callable[..., Any]] | None
-    options: dict[str, bool | int]  # of the compiler
+    lower: Callable[[Callable[..., Any], tuple[Any, ...]], Any]  # traces it, to be compiled here or elsewhere
     keep: Callable[["_Entry"], None]  # once it is compiled
     results: list[Packing] = field(default_factory=list)  # of a batch, once it is traced
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -54,8 +57,7 @@ class _Entry:
                 if self.function is None:
                     assert self.build is not None
                     with _tracing:
-                        traced = jax.jit(self.build(self.results), compiler_options=self.options)
-                        lowered = traced.lower(*args)
+                        lowered = self.lower(self.build(self.results), args)
                     self.function = lowered.compile()
                     self.build = None
                     self.keep(self)
@@ -81,6 +83,7 @@ class Executables:
         self._fixed = Kept()
         self._built = self._given_up = 0
         self._lock = threading.Lock()
+        self._crew: tuple[Crew, Engine] | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -112,12 +115,17 @@ class Executables:
         return self._facts.setdefault(key, compute()) if found is _UNKNOWN else found
 
     @contextmanager
-    def at_work(self) -> Iterator["Executables"]:
-        """For a run. However it ends, what was used last is kept for the next one, and none of the data."""
+    def at_work(self, engine: Engine, crew: Crew | None = None) -> Iterator["Executables"]:
+        """For a run. However it ends, what was used last is kept for the next one, and none of the data.
+
+        A crew answers the requests, if there is one.
+        """
+        self._crew = None if crew is None else (crew, engine)
         try:
             yield self
         finally:
             with self._lock:
+                self._crew = None
                 self._keep(_KEPT_AT_REST)
                 self._facts.clear()
                 self._fixed = Kept()
@@ -125,12 +133,14 @@ class Executables:
     def _answer(self, requests: Sequence[Request], size: int) -> list[Any]:
         first = requests[0]
         try:
-            batch = stacked(requests, size, self._fixed)
+            batch = stacked(requests, size, self._fixed, late=self._crew is not None)
             entry = self._entry(
                 (first.key, batch.form, _places(jax.tree.leaves(batch.arrays))),
                 lambda packings: batched(first.build(), batch.form, packings),
+                lower=self._lower_here if self._crew is None else partial(Shipped, self._send),
             )
-            vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
+            with _named(requests):
+                vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
         except Exception as error:
             return [Failed(error)] * len(requests)
         (packing,) = entry.results
@@ -145,13 +155,29 @@ class Executables:
             self._sizes[request.key] = found
             return found
 
-    def _entry(self, key: Hashable, build: Callable[[list[Packing]], Callable[..., Any]]) -> _Entry:
+    @property
+    def _lower_here(self) -> Callable[[Callable[..., Any], tuple[Any, ...]], Any]:
+        options = self._options
+        return lambda built, args: jax.jit(built, compiler_options=options).lower(*args)
+
+    def _send(self, function: Function, fixed: list[Any], moving: list[Any]) -> list[Any]:
+        """Have the present crew compute."""
+        assert self._crew is not None
+        crew, engine = self._crew
+        return crew.compute(Job(function, fixed, moving, engine, _name.get()))
+
+    def _entry(
+        self,
+        key: Hashable,
+        build: Callable[[list[Packing]], Callable[..., Any]],
+        lower: Callable[[Callable[..., Any], tuple[Any, ...]], Any] | None = None,
+    ) -> _Entry:
         key = (key, *(str(getattr(jax.config, f"jax_{name}", None)) for name in _TRACED_WITH))
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
                 keep = partial(_everywhere.keep, key) if self._shared else _forget
-                make = partial(_Entry, build, self._options, keep)
+                make = partial(_Entry, build, lower or self._lower_here, keep)
                 entry = self._entries[key] = _everywhere.get(key, make) if self._shared else make()
                 self._built += 1
                 self._make_room()
@@ -172,6 +198,19 @@ class Executables:
         if self._given_up >= _LOOK_EVERY:
             self._given_up = 0
             _return_memory()
+
+
+_name: ContextVar[str] = ContextVar("name", default="")
+
+
+@contextmanager
+def _named(requests: Sequence[Request]) -> Iterator[None]:
+    """While the requests of some paths are answered."""
+    before = _name.set(", ".join(dict.fromkeys(request.label for request in requests)))
+    try:
+        yield
+    finally:
+        _name.reset(before)
 
 
 def _forget(_: _Entry) -> None:

@@ -8,6 +8,7 @@ side by side to be filled.
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -66,15 +67,34 @@ def capacity(count: int, footprint: int, limit: int, before: int | None) -> int:
     return before if before is not None and wanted <= before <= min(4 * wanted, most) else wanted
 
 
-def stacked(requests: Sequence[Request], size: int, kept: "Kept") -> Batch:
-    """The arrays of all members of a batch, filled up to its size."""
+@dataclass(frozen=True)
+class Noise:
+    """The noise of all members of a batch, which is drawn where it is needed."""
+
+    members: tuple[Normals, ...]
+    size: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.size, *self.members[0].shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.members[0].dtype
+
+    def drawn(self) -> Any:
+        return _stack(self.members, self.size)
+
+
+def stacked(requests: Sequence[Request], size: int, kept: "Kept", *, late: bool = False) -> Batch:
+    """The arrays of all members of a batch, filled up to its size; their noise may be drawn later."""
     fixed, moving = Packing.of(requests[0].fixed), Packing.of(requests[0].moving)
     columns, large, shared = kept.stacked(fixed, [request.fixed for request in requests], size)
     arrays = (
         columns,
         large,
         _columns([moving.pack(request.moving) for request in requests], size),
-        _columns([_large(moving, request.moving) for request in requests], size),
+        _columns([_large(moving, request.moving) for request in requests], size, late=late),
     )
     return Batch(Form(size, fixed, moving, shared), arrays)
 
@@ -176,8 +196,13 @@ def _large(packing: Packing, tree: Any) -> list[Any]:
     return [leaves[i] for i in packing.large]
 
 
-def _columns(rows: Sequence[Sequence[Any]], size: int) -> list[Any]:
-    return [_stack(column, size) for column in zip(*rows, strict=True)]
+def _columns(rows: Sequence[Sequence[Any]], size: int, *, late: bool = False) -> list[Any]:
+    return [
+        Noise(column, size)
+        if late and all(isinstance(leaf, Normals) for leaf in column)
+        else _stack(column, size)
+        for column in zip(*rows, strict=True)
+    ]
 
 
 def _stack(column: Sequence[Any], size: int) -> Any:

@@ -5,7 +5,7 @@ that go on `together` ask at the same time, so that requests for one executable 
 """
 
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -24,6 +24,7 @@ class Request:
     moving: Any
     common: tuple[Any, ...] = ()  # numbers; members with other ones are in another batch
     footprint: int = 0  # bytes that one member takes
+    label: str = ""  # of the path
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,18 @@ def asked(requests: list[Request]) -> Asking[list[Any]]:
         if isinstance(answer, Failed):
             raise answer.error
     return answers
+
+
+def labelled(task: Asking[Result], label: str) -> Asking[Result]:
+    """The task of a path, whose requests say so."""
+    try:
+        requests = next(task)
+        while True:
+            requests = task.send((yield [replace(request, label=label) for request in requests]))
+    except StopIteration as end:
+        return end.value
+    finally:
+        task.close()
 
 
 def conducted(tasks: Sequence[Asking[Result]], answer: Answer) -> Generator[None, None, list[Result]]:

@@ -24,7 +24,7 @@ from pathmix.version import __version__
 
 OnChange = Literal["refuse", "restart"]
 # What changes no number.
-_FREE = ("model", "threads", "cache", "progress", "checkpoint", "on_change")
+_FREE = ("model", "threads", "executor", "cache", "progress", "checkpoint", "on_change")
 
 
 @contextmanager

@@ -11,11 +11,13 @@ from numpyro.infer.autoguide import AutoGuide
 from pathmix.allocation import Allocation
 from pathmix.checks import check_choice, check_positive_int
 from pathmix.discovery import Discovery
+from pathmix.engine.jobs import Executor, calls_python
 from pathmix.engine.progress import Progress
-from pathmix.errors import OptionError
+from pathmix.errors import ClusterError, OptionError
 from pathmix.guides import Flow, FullRank, Guide, LowRank, MeanField, StructuredGuide
 from pathmix.methods.members import check_members, missing_members
 from pathmix.program.program import Limits
+from pathmix.target.target import Target
 from pathmix.training.starts import Starts
 
 GuideName = Literal["meanfield", "fullrank", "lowrank", "flow"]
@@ -58,6 +60,10 @@ def check_options(options: Any) -> None:
     check_choice("parameters", options.parameters, ("fixed", "learn", "per-path"))
     if options.threads is not None:
         check_positive_int("threads", options.threads)
+    if options.executor != "threads" and not isinstance(options.executor, Executor):
+        raise OptionError(
+            f'executor must be "threads", or one like pathmix.RayExecutor(), not {options.executor!r}.'
+        )
     check_positive_int("memory_limit", options.memory_limit)
     if not isinstance(options.cache, (bool, str, os.PathLike)):
         raise OptionError(f"cache must be True, False or a folder, not {options.cache!r}.")
@@ -127,3 +133,12 @@ def _number(given: Any, default: int) -> str:
     """For an example: the number that was given in the place of an object."""
     usable = isinstance(given, Integral) and not isinstance(given, bool)
     return f"{max(int(given), 1) if usable else default:_}"
+
+
+def check_shippable(target: Target) -> None:
+    """What an executor is given has to be data."""
+    if (operation := calls_python(target.graphs.density.jaxpr)) is not None:
+        raise ClusterError(
+            f"The program cannot be computed by other processes: it calls back to Python ({operation}), as "
+            "jax.pure_callback and operations of PyTorch that JAX lacks do. Leave executor= out."
+        )

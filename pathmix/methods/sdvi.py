@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Hashable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Literal, cast
@@ -17,6 +17,7 @@ from pathmix.discovery.base import GuidedDiscovery, Rating
 from pathmix.discovery.contenders import Contender, Exploration
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
+from pathmix.engine.jobs import Crew, Executor
 from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import Progress, told
 from pathmix.engine.threads import Threads
@@ -31,7 +32,7 @@ from pathmix.methods.combine import Outcome, combine, judge
 from pathmix.methods.cuts import cut_flaws
 from pathmix.methods.learning import Setting, learn
 from pathmix.methods.online import train_online
-from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options
+from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options, check_shippable
 from pathmix.methods.resuming import Earlier, resumable, with_budget
 from pathmix.methods.scouting import Scouting, problems
 from pathmix.posterior.components import Component
@@ -108,6 +109,7 @@ class SDVI:
             paths with continuous branching are truncated by rejection, as in the paper.
         precision: "float64" or "float32".
         threads: how many paths are worked on at once; None for one per core.
+        executor: who works on paths: "threads" of this process, or the workers of a `pathmix.RayExecutor`.
         memory_limit: bytes that one batch of paths of the same structure may take.
         cache: whether what was compiled is kept for the next process: in the user's cache folder (or the one
             that the environment variable PATHMIX_CACHE names), in a folder of yours, or not at all.
@@ -157,6 +159,7 @@ class SDVI:
     boxes: bool = field(default=True, kw_only=True)
     precision: Precision = field(default="float64", kw_only=True)
     threads: int | None = field(default=None, kw_only=True)
+    executor: Literal["threads"] | Executor = field(default="threads", kw_only=True)
     memory_limit: int = field(default=MEMORY_LIMIT, kw_only=True)
     cache: CacheOption = field(default=True, kw_only=True)
     parameters: ParametersOption = field(default="fixed", kw_only=True)
@@ -214,8 +217,9 @@ class SDVI:
         with (
             engine_scope(engine),
             told(self.progress) as progress,
-            self._executables.at_work() as executables,
-            Threads(self.threads, self.precision) as executor,
+            self._crew(engine) as crew,
+            self._executables.at_work(engine, crew) as executables,
+            Threads(self.threads if crew is None else crew.threads, self.precision) as executor,
             Stopwatch().running() as watch,
             ExitStack() as stack,
         ):
@@ -235,6 +239,8 @@ class SDVI:
                 progress.stage(f"discovery: {number + 1} paths")
                 slp = slp if setting is None else setting.on(slp)
                 target = make_target(slp, read_region(slp, draws, boxes=self.boxes), draws)
+                if crew is not None:
+                    check_shippable(target)
                 guide = self._guide_for(target) if target.dim else MeanField()
                 same = (problem(target), guide)
                 if same not in known:
@@ -324,10 +330,14 @@ class SDVI:
         """What runs have compiled, for further runs on data of the same shapes."""
         return self._new_executables()
 
+    def _crew(self, engine: Engine) -> AbstractContextManager[Crew | None]:
+        return nullcontext() if self.executor == "threads" else self.executor.crew(engine)
+
     def _new_executables(self) -> Executables:
         """Shared with all runs, unless guide or optimiser are the user's: what these call may change."""
         own_guide = isinstance(self.guide, str) or type(self.guide).__module__.startswith("pathmix.")
-        return Executables(self.memory_limit, shared=own_guide and self.optimizer is _DEFAULT_OPTIMIZER)
+        shared = own_guide and self.optimizer is _DEFAULT_OPTIMIZER and self.executor == "threads"
+        return Executables(self.memory_limit, shared=shared)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_executables"}

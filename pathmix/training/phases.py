@@ -16,7 +16,7 @@ from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
 from pathmix.engine.members import cohorts, takes_turns
 from pathmix.engine.progress import Progress
-from pathmix.engine.requests import Answer, Asking, conducted
+from pathmix.engine.requests import Answer, Asking, conducted, labelled
 from pathmix.engine.threads import Threads
 from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit, Turn
@@ -72,7 +72,10 @@ class Workshop:
             fittings, lambda one: (one.work.target.structure, one.work.guide), self.executor.count
         )
         return [
-            conducted([guarded_asking(one.work, task(one)) for one in group], self.answer) for group in groups
+            conducted(
+                [labelled(guarded_asking(one.work, task(one)), one.label) for one in group], self.answer
+            )
+            for group in groups
         ]
 
 

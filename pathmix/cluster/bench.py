@@ -1,0 +1,59 @@
+"""A worker's bench: it computes jobs, and keeps what it has compiled."""
+
+import time
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import export
+
+from pathmix.engine.executables import Executables
+from pathmix.engine.jobs import Job
+from pathmix.engine.members import Noise
+from pathmix.engine.precision import engine_scope
+
+
+class Done(NamedTuple):
+    """What became of a job."""
+
+    results: list[np.ndarray]
+    seconds: float
+    was_new: bool  # and had to be compiled
+
+
+class Bench:
+    """Computes jobs one after another, in one process."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    @cached_property
+    def _executables(self) -> Executables:
+        """Made in the process that uses it: it asks JAX for its devices."""
+        return Executables()
+
+    def compute(self, job: Job) -> Done:
+        """The results of a job."""
+        begun, digest = time.perf_counter(), job.function.digest
+        was_new = digest not in self._known
+        with engine_scope(job.engine):
+            fixed = [jax.numpy.asarray(leaf) for leaf in job.fixed]
+            moving = [leaf.drawn() if isinstance(leaf, Noise) else leaf for leaf in job.moving]
+            found = self._executables.call(digest, lambda: _callable(job.function.written), fixed, moving)
+            results = [np.asarray(leaf) for leaf in jax.tree.leaves(found)]
+        self._known.add(digest)
+        return Done(results, time.perf_counter() - begun, was_new)
+
+
+_bench = Bench()
+
+
+def compute(job: Job) -> Done:
+    """The results of a job, by this process; for workers of executors."""
+    return _bench.compute(job)
+
+
+def _callable(written: bytes) -> Any:
+    function = export.deserialize(bytearray(written))
+    return lambda fixed, moving: function.call(fixed, moving)

@@ -1,0 +1,262 @@
+"""Batches of paths on a Ray cluster. Ray starts workers, moves arrays and replaces what was lost."""
+
+import logging
+import threading
+import time
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import jax
+import numpy as np
+
+from pathmix.checks import check_positive_int, check_positive_number
+from pathmix.cluster.bench import Bench, Done
+from pathmix.cluster.placement import Placement
+from pathmix.engine.jobs import Crew, Function, Job
+from pathmix.engine.precision import Engine
+from pathmix.errors import ClusterError, MissingExtraError
+
+_log = logging.getLogger("pathmix")
+
+_AHEAD = 2  # jobs for each worker: one is computed while the next is on its way
+_PUT = 2**14  # bytes, from which on an array that comes again is put into the object store
+_MOST_PUT = 512  # arrays that are kept there
+_LONGEST_NAME = 200
+_LOOK = 0.5  # seconds between looks for a worker
+
+
+@dataclass(frozen=True)
+class RayExecutor:
+    """Paths are worked on by the workers of a Ray cluster.
+
+    Without an `address`, the cluster of the environment (`RAY_ADDRESS`) is used, or one is started on this
+    machine. Workers stay for the length of a run.
+
+    Args:
+        workers: how many; None for as many as the cluster has room for.
+        cpus: that a worker takes.
+        gpus: that a worker takes; None for one, where this process computes on GPUs.
+        resources: others of Ray's that a worker needs.
+        address: of the cluster.
+        retries: how often a job is given to another worker, if the one that had it was lost.
+        patience: seconds to wait for a worker, if there is none.
+
+    Examples:
+        >>> RayExecutor(workers=4).workers
+        4
+    """
+
+    workers: int | None = None
+    cpus: float = field(default=1.0, kw_only=True)
+    gpus: float | None = field(default=None, kw_only=True)
+    resources: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    address: str | None = field(default=None, kw_only=True)
+    retries: int = field(default=3, kw_only=True)
+    patience: float = field(default=120.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.workers is not None:
+            check_positive_int("RayExecutor(workers=...)", self.workers)
+        check_positive_number("RayExecutor(cpus=...)", self.cpus)
+        check_positive_number("RayExecutor(patience=...)", self.patience)
+        if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
+            raise ClusterError(f"RayExecutor(retries=...) is a number of times, not {self.retries!r}.")
+
+    @contextmanager
+    def crew(self, engine: Engine) -> Iterator[Crew]:
+        """Workers for one run."""
+        ray = _ray()
+        if not ray.is_initialized():
+            try:
+                _connect(ray, self.address)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise ClusterError(f"There is no Ray cluster to work on: {error}") from error
+        made = _RayCrew(ray, self)
+        try:
+            made.wait()
+            yield made
+        finally:
+            made.leave()
+
+
+class _LostError(Exception):
+    """A worker is gone, or cannot be reached."""
+
+
+class _Worker:
+    """An actor, and whether it answers."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+        self.sign = actor.ready.remote()  # answered once it has started, and again after it was restarted
+        self.is_there = False
+
+
+class _RayCrew:
+    def __init__(self, ray: Any, options: RayExecutor) -> None:
+        self._ray, self._options = ray, options
+        gpus = options.gpus if options.gpus is not None else float(jax.default_backend() == "gpu")
+        count = options.workers or _room(ray, options.cpus, gpus)
+        # A lost worker is started again by Ray, wherever there is room. Its jobs are not: they would wait for
+        # it, while others could do them.
+        actor = ray.remote(_Actor).options(
+            num_cpus=options.cpus,
+            num_gpus=gpus,
+            resources=dict(options.resources),
+            max_restarts=-1,
+            max_task_retries=0,
+            max_concurrency=1,
+            scheduling_strategy="SPREAD",
+        )
+        self._workers = [_Worker(actor.remote()) for _ in range(count)]
+        self._placement = Placement(count)
+        self._lock = threading.Lock()
+        self._put: OrderedDict[int, tuple[Any, Any]] = (
+            OrderedDict()
+        )  # with the objects, whose identity is the key
+        self._functions: OrderedDict[str, Any] = OrderedDict()
+        self._alone_since = time.monotonic()  # if no worker is there
+
+    @property
+    def threads(self) -> int:
+        return _AHEAD * len(self._workers)
+
+    def compute(self, job: Job) -> list[np.ndarray]:
+        lost: _LostError | None = None
+        for _ in range(1 + self._options.retries):
+            try:
+                return self._once(job)
+            except _LostError as error:
+                lost = error
+        raise ClusterError(f"{1 + self._options.retries} workers in turn were lost with it: {lost}") from lost
+
+    def wait(self) -> None:
+        """Until there is anybody."""
+        self._present()
+
+    def leave(self) -> None:
+        for worker in self._workers:
+            self._ray.kill(worker.actor)
+
+    def _once(self, job: Job) -> list[np.ndarray]:
+        errors = self._ray.exceptions
+        digest = job.function.digest
+        number, expected = self._placement.choose(digest, self._present())
+        worker = self._workers[number]
+        name = job.name[:_LONGEST_NAME] or "batch"
+        try:
+            task = worker.actor.compute.options(name=name)
+            fixed = [self._reference(leaf) for leaf in job.fixed]
+            done: Done = self._ray.get(
+                task.remote([self._function(job.function)], job.moving, job.engine, *fixed)
+            )
+        except errors.RayTaskError as error:  # of the job itself
+            raise error.cause if isinstance(error.cause, Exception) else error from error
+        except (errors.RayError, ConnectionError) as error:
+            self._mourn(number, error)
+            raise _LostError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        finally:
+            self._placement.done(number, expected)
+        self._placement.learn(digest, done.seconds, done.was_new)
+        return done.results
+
+    def _present(self) -> list[int]:
+        """The workers that answer; at least one, unless nobody comes for too long."""
+        while True:
+            with self._lock:
+                away = {worker.sign: worker for worker in self._workers if not worker.is_there}
+                alone = len(away) == len(self._workers)
+            if away:
+                ready, _ = self._ray.wait(list(away), num_returns=1, timeout=_LOOK if alone else 0)
+                for sign in ready:
+                    self._greet(away[sign])
+            with self._lock:
+                found = [number for number, worker in enumerate(self._workers) if worker.is_there]
+                if found:
+                    self._alone_since = time.monotonic()
+                    return found
+                if time.monotonic() > self._alone_since + self._options.patience:
+                    raise ClusterError(
+                        f"No worker came within {self._options.patience:g} s. Has the cluster room for "
+                        f"workers with {self._options.cpus:g} CPUs each? See `ray status`."
+                    )
+
+    def _greet(self, worker: _Worker) -> None:
+        try:
+            self._ray.get(worker.sign)
+        except self._ray.exceptions.RayError:
+            worker.sign = worker.actor.ready.remote()
+            return
+        with self._lock:
+            worker.is_there = True
+
+    def _mourn(self, number: int, error: Exception) -> None:
+        worker = self._workers[number]
+        with self._lock:
+            if worker.is_there:
+                _log.warning("A worker was lost: %s", str(error).splitlines()[0] if str(error) else error)
+                worker.is_there = False
+                worker.sign = worker.actor.ready.remote()
+        self._placement.forget(number)
+
+    def _reference(self, leaf: Any) -> Any:
+        """Of an array that comes again; those that are small travel with the job."""
+        array = np.asarray(leaf)
+        if array.nbytes < _PUT:
+            return array
+        with self._lock:
+            if id(leaf) not in self._put:
+                self._put[id(leaf)] = (leaf, self._ray.put(array))
+            self._put.move_to_end(id(leaf))
+            while len(self._put) > _MOST_PUT:
+                self._put.popitem(last=False)
+            return self._put[id(leaf)][1]
+
+    def _function(self, function: Function) -> Any:
+        with self._lock:
+            if function.digest not in self._functions:
+                self._functions[function.digest] = self._ray.put(function)
+            self._functions.move_to_end(function.digest)
+            while len(self._functions) > _MOST_PUT:
+                self._functions.popitem(last=False)
+            return self._functions[function.digest]
+
+
+class _Actor:
+    """A worker's process."""
+
+    def __init__(self) -> None:
+        self._bench = Bench()
+
+    def ready(self) -> bool:
+        return True
+
+    def compute(self, function: list[Any], moving: list[Any], engine: Engine, *fixed: Any) -> Done:
+        (reference,) = function  # in a list, so that it is fetched only where it is new
+        return self._bench.compute(Job(_ray().get(reference), list(fixed), moving, engine))
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    with warnings.catch_warnings():
+        # Ray starts processes of its own by a fork that runs another program at once.
+        warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+
+
+def _room(ray: Any, cpus: float, gpus: float) -> int:
+    """Workers that the cluster has room for."""
+    there = ray.cluster_resources()
+    wanted = {"CPU": cpus, "GPU": gpus}
+    return max(1, min(int(there.get(what, 0.0) // each) for what, each in wanted.items() if each))
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise MissingExtraError("RayExecutor", "ray") from error

@@ -1,0 +1,130 @@
+"""Jobs: batches that are computed elsewhere.
+
+What travels is data: a function as StableHLO, and arrays. Whoever computes needs pathmix and JAX, but neither
+the user's program nor the library it is written in.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+from jax import export
+
+from pathmix.doors.jax import ClosedJaxpr, Jaxpr
+from pathmix.engine.precision import Engine
+from pathmix.errors import UnwritableError
+
+_CALLING_PYTHON = ("pure_callback", "io_callback", "debug_callback", "pathmix_call_host")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function (arrays, arrays) -> arrays, as `jax.export` writes it."""
+
+    written: bytes
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal where one compiled function will do."""
+        return hashlib.sha256(self.written).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A batch of one structure."""
+
+    function: Function
+    fixed: list[Any]  # arrays that come again and again, the very same objects
+    moving: list[Any]  # arrays, or what is drawn where it is needed
+    engine: Engine
+    name: str = ""  # for people: the paths it is for
+
+
+class Crew(Protocol):
+    """Computes the jobs of a run, from several threads at once."""
+
+    @property
+    def threads(self) -> int:
+        """How many shall wait for jobs."""
+        ...
+
+    def compute(self, job: Job) -> list[np.ndarray]:
+        """The results. An exception says that there are none, and becomes the status of the job's paths."""
+        ...
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Has jobs computed somewhere: a cluster, other processes."""
+
+    def crew(self, engine: Engine) -> AbstractContextManager[Crew]:
+        """Who works during one run."""
+        ...
+
+
+class Shipped:
+    """A function that others compile and compute; called like one that was compiled here."""
+
+    def __init__(
+        self,
+        send: Callable[[Function, list[Any], list[Any]], list[Any]],
+        built: Callable[..., Any],
+        args: tuple[Any, ...],
+    ) -> None:
+        given = _sorted(*args)
+        leaves, tree = jax.tree.flatten(given)
+        count = len(jax.tree.leaves(given[0]))
+
+        def flat(fixed: Sequence[Any], moving: Sequence[Any]) -> Any:
+            return built(*_unsorted(*tree.unflatten([*fixed, *moving])))
+
+        shapes = [jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)) for leaf in leaves]
+        try:
+            written = export.export(jax.jit(flat))(shapes[:count], shapes[count:])
+            self._function = Function(bytes(written.serialize()))
+        except (NotImplementedError, ValueError) as error:
+            raise UnwritableError(
+                f"Code that calls back to Python cannot be computed elsewhere: {error}"
+            ) from error
+        self._results, self._send = written.out_tree, send
+
+    def compile(self) -> "Shipped":
+        """Nothing is left to do here."""
+        return self
+
+    def __call__(self, *args: Any) -> Any:
+        fixed, moving = map(jax.tree.leaves, _sorted(*args))
+        moving = [leaf if hasattr(leaf, "shape") else np.asarray(leaf, _dtype(leaf)) for leaf in moving]
+        return self._results.unflatten(self._send(self._function, fixed, moving))
+
+
+def calls_python(jaxpr: Jaxpr) -> str | None:
+    """The operation by which a traced function, or one within it, calls back to Python: it cannot travel."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name in _CALLING_PYTHON:
+            return eqn.primitive.name
+        for leaf in jax.tree.leaves(eqn.params, is_leaf=lambda leaf: isinstance(leaf, (Jaxpr, ClosedJaxpr))):
+            inner = leaf.jaxpr if isinstance(leaf, ClosedJaxpr) else leaf
+            if isinstance(inner, Jaxpr) and (found := calls_python(inner)):
+                return found
+    return None
+
+
+def _sorted(count: Any, common: Any, arrays: Any) -> tuple[Any, Any]:
+    """What stays the same from call to call, and what does not."""
+    columns, large, *rest = arrays
+    return (columns, large), (count, common, rest)
+
+
+def _unsorted(fixed: Any, moving: Any) -> tuple[Any, Any, Any]:
+    count, common, rest = moving
+    return count, common, (*fixed, *rest)
+
+
+def _dtype(leaf: Any) -> Any:
+    return jax.dtypes.canonicalize_dtype(getattr(leaf, "dtype", None) or np.result_type(leaf))
