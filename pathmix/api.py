@@ -1,6 +1,12 @@
 """All that `import pathmix` offers; it takes the libraries seconds to load."""
 
-from pathmix.allocation import Allocation, OnlineSuccessiveHalving, SuccessiveHalving, Uniform
+from pathmix.allocation import (
+    Allocation,
+    AsynchronousHalving,
+    OnlineSuccessiveHalving,
+    SuccessiveHalving,
+    Uniform,
+)
 from pathmix.cluster.ray import RayExecutor
 from pathmix.discovery import Discovery, Enumeration, Guided, PriorDiscovery
 from pathmix.engine.progress import Progress
@@ -22,6 +28,7 @@ __all__ = [
     "NUTS",
     "SDVI",
     "Allocation",
+    "AsynchronousHalving",
     "Discovery",
     "Draws",
     "Enumeration",

@@ -1,5 +1,6 @@
 """Sharing the budget between paths."""
 
+from pathmix.allocation.asynchronous import AsynchronousHalving
 from pathmix.allocation.base import Allocation, Candidate
 from pathmix.allocation.online import OnlineAllocation, OnlineSuccessiveHalving, Round
 from pathmix.allocation.successive_halving import SuccessiveHalving
@@ -7,6 +8,7 @@ from pathmix.allocation.uniform import Uniform
 
 __all__ = [
     "Allocation",
+    "AsynchronousHalving",
     "Candidate",
     "OnlineAllocation",
     "OnlineSuccessiveHalving",

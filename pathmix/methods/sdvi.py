@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 import jax
 import optax
 
-from pathmix.allocation import Allocation, OnlineAllocation, SuccessiveHalving
+from pathmix.allocation import Allocation, AsynchronousHalving, OnlineAllocation, SuccessiveHalving
 from pathmix.discovery import Discovery, Guided
 from pathmix.discovery.base import GuidedDiscovery, Rating
 from pathmix.discovery.contenders import Contender, Exploration
@@ -54,6 +54,7 @@ from pathmix.training.notes import training_flaws, training_notes
 from pathmix.training.phases import Schedule, Workshop, optimise
 from pathmix.training.starts import Starts, as_starts
 from pathmix.training.truncated import truncated_guide
+from pathmix.training.unsynchronised import optimise_unsynchronised
 from pathmix.training.verdict import verdict
 
 _REHEARSED = 16  # structures, for which training is compiled while discovery goes on
@@ -281,6 +282,10 @@ class SDVI:
             with watch.stage("training"):
                 if isinstance(allocation, OnlineAllocation):
                     train_online(allocation, exploration, scouting, workshop, schedule, progress)
+                elif isinstance(allocation, AsynchronousHalving):
+                    watch.utilisation = optimise_unsynchronised(
+                        workshop, allocation, schedule, fitting, scouting.log_c, progress
+                    )
                 else:
                     optimise(workshop, schedule, fitting, scouting.log_c, progress)
             contenders = exploration.contenders
