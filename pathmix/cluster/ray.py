@@ -5,7 +5,7 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -19,13 +19,13 @@ from pathmix.cluster.bench import Bench, Done
 from pathmix.cluster.placement import Placement
 from pathmix.engine.jobs import Crew, Function, Job
 from pathmix.engine.precision import Engine
-from pathmix.errors import ClusterError, MissingExtraError
+from pathmix.errors import ClusterError, MissingExtraError, OptionError
 
 _log = logging.getLogger("pathmix")
 
 _AHEAD = 2  # jobs for each worker: one is computed while the next is on its way
 _PUT = 2**14  # bytes, from which on an array that comes again is put into the object store
-_MOST_PUT = 512  # arrays that are kept there
+_MOST_PUT = 512  # arrays, and functions, that are kept there
 _LONGEST_NAME = 200
 _LOOK = 0.5  # seconds between looks for a worker
 
@@ -65,7 +65,7 @@ class RayExecutor:
         check_positive_number("RayExecutor(cpus=...)", self.cpus)
         check_positive_number("RayExecutor(patience=...)", self.patience)
         if isinstance(self.retries, bool) or not isinstance(self.retries, int) or self.retries < 0:
-            raise ClusterError(f"RayExecutor(retries=...) is a number of times, not {self.retries!r}.")
+            raise OptionError(f"RayExecutor(retries=...) is a number of times, not {self.retries!r}.")
 
     @contextmanager
     def crew(self, engine: Engine) -> Iterator[Crew]:
@@ -116,9 +116,8 @@ class _RayCrew:
         self._workers = [_Worker(actor.remote()) for _ in range(count)]
         self._placement = Placement(count)
         self._lock = threading.Lock()
-        self._put: OrderedDict[int, tuple[Any, Any]] = (
-            OrderedDict()
-        )  # with the objects, whose identity is the key
+        # With the arrays, whose identity is the key.
+        self._put: OrderedDict[int, tuple[Any, Any]] = OrderedDict()
         self._functions: OrderedDict[str, Any] = OrderedDict()
         self._alone_since = time.monotonic()  # if no worker is there
 
@@ -153,7 +152,7 @@ class _RayCrew:
             task = worker.actor.compute.options(name=name)
             fixed = [self._reference(leaf) for leaf in job.fixed]
             done: Done = self._ray.get(
-                task.remote([self._function(job.function)], job.moving, job.engine, *fixed)
+                task.remote(digest, [self._function(job.function)], job.moving, job.engine, *fixed)
             )
         except errors.RayTaskError as error:  # of the job itself
             raise error.cause if isinstance(error.cause, Exception) else error from error
@@ -210,21 +209,11 @@ class _RayCrew:
         if array.nbytes < _PUT:
             return array
         with self._lock:
-            if id(leaf) not in self._put:
-                self._put[id(leaf)] = (leaf, self._ray.put(array))
-            self._put.move_to_end(id(leaf))
-            while len(self._put) > _MOST_PUT:
-                self._put.popitem(last=False)
-            return self._put[id(leaf)][1]
+            return _once_kept(self._put, id(leaf), lambda: (leaf, self._ray.put(array)))[1]
 
     def _function(self, function: Function) -> Any:
         with self._lock:
-            if function.digest not in self._functions:
-                self._functions[function.digest] = self._ray.put(function)
-            self._functions.move_to_end(function.digest)
-            while len(self._functions) > _MOST_PUT:
-                self._functions.popitem(last=False)
-            return self._functions[function.digest]
+            return _once_kept(self._functions, function.digest, lambda: self._ray.put(function))
 
 
 class _Actor:
@@ -232,13 +221,28 @@ class _Actor:
 
     def __init__(self) -> None:
         self._bench = Bench()
+        self._functions: OrderedDict[str, Function] = OrderedDict()
 
     def ready(self) -> bool:
         return True
 
-    def compute(self, function: list[Any], moving: list[Any], engine: Engine, *fixed: Any) -> Done:
-        (reference,) = function  # in a list, so that it is fetched only where it is new
-        return self._bench.compute(Job(_ray().get(reference), list(fixed), moving, engine))
+    def compute(
+        self, digest: str, function: list[Any], moving: list[Any], engine: Engine, *fixed: Any
+    ) -> Done:
+        # References in a list are not followed by Ray: a function is fetched where it is new.
+        known = _once_kept(self._functions, digest, lambda: _ray().get(function[0]))
+        return self._bench.compute(Job(known, list(fixed), moving, engine))
+
+
+def _once_kept(kept: OrderedDict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
+    """What was made for a key before, unless many others have been asked for since."""
+    if key not in kept:
+        kept[key] = make()
+    kept.move_to_end(key)
+    found = kept[key]
+    while len(kept) > _MOST_PUT:
+        kept.popitem(last=False)
+    return found
 
 
 def _connect(ray: Any, address: str | None) -> None:
