@@ -1,6 +1,5 @@
 """Where the time of a run went."""
 
-import math
 import sys
 import threading
 import time
@@ -35,9 +34,7 @@ class Timings:
     executables: int  # compiled or loaded from the cache, whatever for
     from_cache: int  # of these
     peak_memory: int  # bytes, of the process up to now
-    utilisation: float = (
-        math.nan
-    )  # share of training in which threads worked, where they do not wait for each other
+    utilisation: float | None = None  # share of training at work, where paths do not wait for each other
 
     def __str__(self) -> str:
         return (
@@ -46,7 +43,7 @@ class Timings:
             f"compiling {self.compiling:.1f} s in all threads); {self.paths} paths, {self.problems} "
             f"problems, {self.structures} structures, {self.executables} executables ({self.from_cache} "
             f"from the cache); peak memory {self.peak_memory / 2**20:.0f} MB"
-            + ("" if math.isnan(self.utilisation) else f"; {self.utilisation:.0%} of training at work")
+            + ("" if self.utilisation is None else f"; {self.utilisation:.0%} of training at work")
         )
 
 
@@ -58,7 +55,7 @@ class Stopwatch:
         self._begun = time.perf_counter()
         self._lock = threading.Lock()
         self._compiled = defaultdict[str, float](float)
-        self.utilisation = math.nan
+        self.utilisation: float | None = None
 
     @contextmanager
     def running(self) -> Iterator["Stopwatch"]:

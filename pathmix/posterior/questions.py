@@ -1,7 +1,7 @@
 """Questions about the structure of a posterior: what exists, which values, which groups of paths."""
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
@@ -13,6 +13,7 @@ from pathmix.posterior.draws import Draws, Run, position_of
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.frames import frame
 from pathmix.posterior.weights import Weighting, simulated_weights
+from pathmix.warn import warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,12 +48,18 @@ class Questions:
         return self.paths[position_of(which, [path.label for path in self.paths])]
 
     def exists(self, name: str) -> float:
-        """The probability that a run has a site of this name: latent, deterministic or observed."""
+        """The probability that a run has a site of this name: latent, deterministic or observed.
+
+        Warns where no path has one: it may be a slip of the pen.
+        """
         having = [
             path.weight
             for path, component in zip(self.paths, self._components, strict=True)
             if name in component.outline.names
         ]
+        if not having:
+            known = sorted({name for component in self._components for name in component.outline.names})
+            warn(f"No path that was found has a site called {name!r}; there are {_shown(known)}.")
         return float(sum(having))
 
     def distribution(self, name: str, *, seed: int | jax.Array = 0, count: int = _DRAWS) -> dict[Any, float]:
@@ -179,10 +186,14 @@ class Questions:
         return found
 
     def _unknown(self, name: str, draws: Draws) -> ValueLookupError:
-        known = dict.fromkeys(site for path in self.paths for site in path.addresses)
-        known.update(dict.fromkeys(draws))
-        shown = ", ".join(map(repr, list(known)[:20])) + (", ..." if len(known) > 20 else "")
-        return ValueLookupError(f"No path has a site called {name!r}; there are {shown}.")
+        known = [*(site for path in self.paths for site in path.addresses), *draws]
+        return ValueLookupError(f"No path has a site called {name!r}; there are {_shown(known)}.")
+
+
+def _shown(names: Iterable[str]) -> str:
+    """Some of them."""
+    known = list(dict.fromkeys(names))
+    return ", ".join(map(repr, known[:20])) + (", ..." if len(known) > 20 else "")
 
 
 def _error(simulated: np.ndarray, some: Sequence[int]) -> float:

@@ -22,11 +22,11 @@ def optimise_unsynchronised(
     contenders: Sequence[Fitting],
     log_c: float,
     progress: Progress,
-) -> float:
+) -> float | None:
     """Train all paths; returns the share of the time in which threads had something to do."""
     active = [one for one in contenders if one.work.trainable and one.work.start is not None]
     if not active:
-        return float("nan")
+        return None
     starts, ladder = schedule.starts, Ladder(allocation, len(active))
     pooled = pool(active) if starts is not None else {}
     priors = {one: Prior(one.work, one.draws, pooled) for one in active}

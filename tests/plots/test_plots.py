@@ -91,14 +91,14 @@ def test_bands_are_where_predictions_are(posterior):
     order = np.argsort(X[:, 0], kind="stable")
     predicted = posterior.predict(0, 1_000)["y"]
     np.testing.assert_allclose(median.get_ydata(), np.median(predicted, axis=0)[order])
-    new = plots.predictive(posterior, "y", X[:5, : X.shape[1]][:, : _width(posterior)], Y[:5])
+    new = plots.predictive(posterior, "y", X[:5, : _width(posterior)], Y[:5])
     assert len(new.lines) == 1 and len(new.lines[0].get_xdata()) == 5
     with pytest.raises(PathmixError, match="x has 3 numbers, and the site 'y' has 40"):
         plots.predictive(posterior, "y", x=[1, 2, 3])
 
 
 def _width(posterior):
-    return 8 if len(posterior.paths) > 2 else 1
+    return len(posterior.paths).bit_length() - 1
 
 
 def test_branches_have_the_weight_of_what_is_beyond(posterior):
