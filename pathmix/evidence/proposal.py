@@ -41,12 +41,18 @@ class Proposals(NamedTuple):
     def of(cls, vectors: np.ndarray, weights: np.ndarray) -> "Proposals":
         """With the mean and the spread of vectors, by each row of weights."""
         weights = weights / weights.sum(axis=1, keepdims=True)
-        locs = weights @ vectors
-        (count, dim), columns = locs.shape, np.ascontiguousarray(vectors.T)
+        columns = np.ascontiguousarray(vectors.T)
+        # Not by BLAS, which may share a long sum between threads: its last bit would depend on how many.
+        locs = np.stack([np.sum(columns * row, axis=1) for row in weights])
+        count, dim = locs.shape
         full = np.empty((count, dim, dim))
         for some in _in_turn(count, vectors.size):
             centred = columns - locs[some, :, None]
-            full[some] = (centred * weights[some, None]) @ centred.transpose(0, 2, 1)
+            weighed = centred * weights[some, None]
+            if dim == 1:
+                full[some] = np.sum(weighed * centred, axis=2, keepdims=True)
+            else:
+                full[some] = weighed @ centred.transpose(0, 2, 1)
         variances = np.diagonal(full, axis1=1, axis2=2)
         variances = np.where(variances > 0, variances, 1.0)
         # With few effective draws, correlations are not to be believed.

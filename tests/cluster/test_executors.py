@@ -93,7 +93,6 @@ def test_a_node_that_is_lost_changes_nothing(nodes, monkeypatch, job):
     monkeypatch.setattr(_RayCrew, "compute", counted)
     fit = pathmix.SDVI(walk, executor=pathmix.RayExecutor(2), **FEW)
     with ThreadPoolExecutor(1) as beside:
-        # Not by this thread, either: the last bit of an evidence may be another there, without any cluster.
         expected = bits(beside.submit(pathmix.SDVI(walk, **FEW).run, 0, Y).result())
         running = beside.submit(fit.run, 0, Y)
         assert reached.wait(120) and not running.done()
@@ -107,6 +106,12 @@ def test_without_any_worker_nothing_begins(nodes):
     executor = pathmix.RayExecutor(1, cpus=64, patience=0.5)
     with pytest.raises(ClusterError, match=r"No worker came within 0.5 s.*with 64 CPUs each"):
         pathmix.SDVI(walk, executor=executor, **FEW).run(0, Y)
+
+
+def test_a_run_in_another_thread_has_the_same_bits():
+    with ThreadPoolExecutor(1) as beside:
+        there = beside.submit(pathmix.SDVI(walk, **FEW).run, 0, Y).result()
+    assert bits(there) == bits(pathmix.SDVI(walk, **FEW).run(0, Y))
 
 
 def test_wrong_options():
