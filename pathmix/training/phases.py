@@ -116,16 +116,7 @@ def optimise(
 
     def train(one: Fitting, count: int, more: int, donors: Donors | None, ranked: bool) -> Asking[None]:
         iterations = count if one.work.has_settled else count + more
-
-        def told(turn: Turn) -> None:
-            progress.advance(turn.steps, one.label, turn.elbo)
-
-        if starts is None or not starts.wanted(iterations, agreed=one.work.starts_agreed):
-            if not one.work.has_settled:
-                yield from one.work.train(iterations, log_c, told)
-        else:
-            lent = donors.of(one.work, starts.third) if donors is not None else []
-            yield from race(one.work, starts, iterations, priors[one], lent, log_c, told)
+        yield from trained(one, starts, iterations, priors[one], donors, log_c, progress)
         if ranked:
             yield from one.work.estimate_elbo()
 
@@ -156,6 +147,28 @@ def optimise(
         active = _survivors(allocation, active)
         if not active:
             return
+
+
+def trained(
+    one: Fitting,
+    starts: Starts | None,
+    iterations: int,
+    prior: Prior,
+    donors: Donors | None,
+    log_c: float,
+    progress: Progress,
+) -> Asking[None]:
+    """A stretch of a path's training: a race between starts, where one is wanted."""
+
+    def told(turn: Turn) -> None:
+        progress.advance(turn.steps, one.label, turn.elbo)
+
+    if starts is None or not starts.wanted(iterations, agreed=one.work.starts_agreed):
+        if not one.work.has_settled:
+            yield from one.work.train(iterations, log_c, told)
+    else:
+        lent = donors.of(one.work, starts.third) if donors is not None else []
+        yield from race(one.work, starts, iterations, prior, lent, log_c, told)
 
 
 def _survivors(allocation: Allocation, active: Sequence[Fitting]) -> list[Fitting]:

@@ -9,10 +9,8 @@ from pathmix.allocation.asynchronous import AsynchronousHalving, Ladder, Stretch
 from pathmix.engine.guarded import guarded_asking
 from pathmix.engine.progress import Progress
 from pathmix.engine.requests import Asking, conducted, labelled
-from pathmix.training.fit import Turn
-from pathmix.training.phases import Fitting, Schedule, Workshop
+from pathmix.training.phases import Fitting, Schedule, Workshop, trained
 from pathmix.training.pooled import Prior, pool
-from pathmix.training.race import race
 
 
 def optimise_unsynchronised(
@@ -33,31 +31,24 @@ def optimise_unsynchronised(
     line = _Line(ladder, allocation.in_flight)
     progress.budget(allocation.budget)
     progress.stage(f"training: {len(active)} paths")
-    idle, begun = [0.0], time.perf_counter()
+    begun = time.perf_counter()
 
     def train(one: Fitting, stretch: Stretch) -> Asking[None]:
-        iterations = ladder.iterations(stretch.rung)
-
-        def told(turn: Turn) -> None:
-            progress.advance(turn.steps, one.label, turn.elbo)
-
-        if starts is None or not starts.wanted(iterations, agreed=one.work.starts_agreed):
-            if not one.work.has_settled:
-                yield from one.work.train(iterations, log_c, told)
-        else:
-            yield from race(one.work, starts, iterations, priors[one], [], log_c, told)
+        yield from trained(one, starts, ladder.iterations(stretch.rung), priors[one], None, log_c, progress)
         if stretch.rung < ladder.last:
             yield from one.work.estimate_elbo()
         one.work.end_phase()
 
-    def work(thread: int) -> None:
+    def work(thread: int) -> float:
+        """Until there is nothing left to do; the seconds of waiting."""
         del thread  # all do the same
-        while not workshop.executor.stopping.is_set():
+        idle = 0.0
+        while True:
             waited = time.perf_counter()
             found = line.next(workshop.executor.stopping)
-            idle[0] += time.perf_counter() - waited
+            idle += time.perf_counter() - waited
             if found is None:
-                return
+                return idle
             number, stretch = found
             one = active[stretch.path]
             asking = labelled(guarded_asking(one.work, train(one, stretch)), one.label)
@@ -67,10 +58,10 @@ def optimise_unsynchronised(
                         break
             line.done(number, one.work.elbo if one.work.trainable else float("nan"))
 
-    workshop.executor.map(work, range(workshop.executor.count))
+    idle = workshop.executor.map(work, range(workshop.executor.count))
     for path in line.dropped(len(active)):
         active[path].work.dropped = True
-    return 1 - idle[0] / (workshop.executor.count * (time.perf_counter() - begun))
+    return 1 - sum(idle) / (len(idle) * (time.perf_counter() - begun))
 
 
 class _Line:
