@@ -80,7 +80,7 @@ def _timings(timings: Timings | None) -> str:
     rest = {
         one.name.replace("_", " "): _amount(one.name, getattr(timings, one.name))
         for one in fields(timings)
-        if one.name not in _STAGES
+        if one.name not in _STAGES and getattr(timings, one.name) is not None
     }
     return f'<table class="plain times">{bars}</table>{_facts(rest)}'
 
@@ -88,6 +88,8 @@ def _timings(timings: Timings | None) -> str:
 def _amount(name: str, value: float) -> str:
     if name == "peak_memory":
         return f"{value / 2**20:,.0f} MB"
+    if name == "utilisation":
+        return f"{value:.0%}"
     return f"{value:.1f} s" if isinstance(value, float) else f"{value:,}"
 
 

@@ -1,5 +1,6 @@
 """What a report says, as text."""
 
+import dataclasses
 import re
 import sys
 from html import escape
@@ -66,6 +67,12 @@ def test_numbers_of_sites_are_those_of_draws(text, fitted):
     mean, deviation, *_ = map(float, re.findall(r">([^<>]+)</td>", row))
     assert mean == pytest.approx(draws["slope"].mean(), rel=1e-3)
     assert deviation == pytest.approx(draws["slope"].std(), rel=1e-3)
+
+
+def test_utilisation_only_where_there_is_any(text, fitted):
+    assert "utilisation" not in text
+    timings = dataclasses.replace(fitted.timings, utilisation=0.625)
+    assert "<dt>utilisation</dt><dd>62%</dd>" in page(dataclasses.replace(fitted, timings=timings))
 
 
 def test_it_tells_how_it_was_made(text, fitted):
