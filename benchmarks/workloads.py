@@ -68,6 +68,18 @@ def many_structures(paths):
     return Job(_all_paths(model, paths), (0.5,))
 
 
+def structures_and_variants(structures, variants):
+    """A model: each chain of functions is a structure, which has a path for each number it starts from."""
+
+    def model(y):
+        k = int(numpyro.sample("structure", dist.Categorical(probs=jnp.full(structures, 1 / structures))))
+        start = int(numpyro.sample("variant", dist.Categorical(probs=jnp.full(variants, 1 / variants))))
+        z = numpyro.sample("z", dist.Normal(float(start), 1.0))
+        numpyro.sample("y", dist.Normal(chain(k, z, LINKS), 1.0), obs=y)
+
+    return model
+
+
 def chain(number, value, links):
     """Links applied one after the other; no two numbers give the same ones.
 

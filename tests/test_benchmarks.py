@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks.catalogue.outcome import tried
 from benchmarks.catalogue.programs import entries, kinds
-from benchmarks.workloads import WORKLOADS, chain
+from benchmarks.simulated import Costs, simulate
+from benchmarks.workloads import WORKLOADS, chain, structures_and_variants
 from pathmix.target.twins import problem
 from tests.paths import discover, target_of
 
@@ -25,6 +26,23 @@ def test_paths_and_structures(workload, size, paths, structures, engine):
     targets = [target_of(path) for path in found.paths]
     assert len(targets) == len({problem(target) for target in targets}) == paths
     assert len({target.structure for target in targets}) == structures
+
+
+def test_structures_and_variants(engine):
+    found = discover(structures_and_variants(3, 4), 0.5, samples=200)
+    targets = [target_of(path) for path in found.paths]
+    assert len(targets) == 12 and len({target.structure for target in targets}) == 3
+
+
+def test_a_simulated_cluster():
+    """Without a driver's costs, workers are all that counts; with many of them, the driver is."""
+    free = Costs(discovery=0, tracing=0, call=0, weighing=0, compiling=0, work=8, job=1)
+    alone, many = (simulate(workers, 80, 10, free).seconds for workers in (1, 100))
+    assert alone == pytest.approx(80 * 8)
+    assert many == pytest.approx(80 * 2 * sum(1 / paths for paths in (80, 40, 20, 10)))  # in its phases
+    slow = Costs(discovery=1, tracing=2, call=0, weighing=3, compiling=5, work=0, job=1)
+    found = simulate(1_000, 80, 10, slow)
+    assert found.seconds == pytest.approx(80 + 20 + 240, abs=5.1) and found.driver > 0.98
 
 
 def test_no_two_of_a_thousand_chains_are_the_same():

@@ -10,7 +10,7 @@ from jax import export
 
 from pathmix.engine.executables import Executables
 from pathmix.engine.jobs import Job
-from pathmix.engine.members import Noise
+from pathmix.engine.members import Column
 from pathmix.engine.precision import engine_scope
 
 
@@ -39,9 +39,9 @@ class Bench:
         was_new = digest not in self._known
         with engine_scope(job.engine):
             fixed = [jax.numpy.asarray(leaf) for leaf in job.fixed]
-            moving = [leaf.drawn() if isinstance(leaf, Noise) else leaf for leaf in job.moving]
+            moving = [leaf.made() if isinstance(leaf, Column) else leaf for leaf in job.moving]
             found = self._executables.call(digest, lambda: _callable(job.function.written), fixed, moving)
-            results = [np.asarray(leaf) for leaf in jax.tree.leaves(found)]
+            results = [np.asarray(leaf)[: job.members] for leaf in jax.tree.leaves(found)]
         self._known.add(digest)
         return Done(results, time.perf_counter() - begun, was_new)
 

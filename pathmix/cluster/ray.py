@@ -1,6 +1,7 @@
 """Batches of paths on a Ray cluster. Ray starts workers, moves arrays and replaces what was lost."""
 
 import logging
+import pickle
 import threading
 import time
 import warnings
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -24,9 +25,13 @@ from pathmix.errors import ClusterError, MissingExtraError, OptionError
 _log = logging.getLogger("pathmix")
 
 _AHEAD = 2  # jobs for each worker: one is computed while the next is on its way
+# Ray sends what is smaller than 100 kB with a call, and moves the rest between the stores of nodes. Where it
+# moves things both ways at once, it comes to a halt for a second again and again (Ray 2.60).
+_PIECE = 90_000
 _PUT = 2**14  # bytes, from which on an array that comes again is put into the object store
-_MOST_PUT = 512  # arrays, and functions, that are kept there
+_MOST_PUT = 4_096  # arrays, and functions, that are kept there
 _LONGEST_NAME = 200
+_MOST_TRIES = 20  # of a job whose workers are lost with others
 _LOOK = 0.5  # seconds between looks for a worker
 
 
@@ -43,7 +48,7 @@ class RayExecutor:
         gpus: that a worker takes; None for one, where this process computes on GPUs.
         resources: others of Ray's that a worker needs.
         address: of the cluster.
-        retries: how often a job is given to another worker, if the one that had it was lost.
+        retries: how often a job is given to another worker, if one was lost while it computed it.
         patience: seconds to wait for a worker, if there is none.
 
     Examples:
@@ -87,6 +92,10 @@ class RayExecutor:
 class _LostError(Exception):
     """A worker is gone, or cannot be reached."""
 
+    def __init__(self, error: Exception, *, is_suspect: bool) -> None:
+        super().__init__(str(error).splitlines()[0] if str(error) else type(error).__name__)
+        self.is_suspect = is_suspect  # the job was being computed then, and did not only wait for its turn
+
 
 class _Worker:
     """An actor, and whether it answers."""
@@ -95,6 +104,8 @@ class _Worker:
         self.actor = actor
         self.sign = actor.ready.remote()  # answered once it has started, and again after it was restarted
         self.is_there = False
+        self.given: list[Job] = []  # of which it computes the first
+        self.suspect: Job | None = None  # it was lost with
 
 
 class _RayCrew:
@@ -126,13 +137,15 @@ class _RayCrew:
         return _AHEAD * len(self._workers)
 
     def compute(self, job: Job) -> list[np.ndarray]:
-        lost: _LostError | None = None
-        for _ in range(1 + self._options.retries):
+        tries = losses = 0
+        while True:
             try:
                 return self._once(job)
-            except _LostError as error:
-                lost = error
-        raise ClusterError(f"{1 + self._options.retries} workers in turn were lost with it: {lost}") from lost
+            except _LostError as lost:
+                tries, losses = tries + 1, losses + lost.is_suspect
+                if losses > self._options.retries or tries == _MOST_TRIES:
+                    told = f"{losses} workers in turn were lost with it" if losses else "No worker stayed"
+                    raise ClusterError(f"{told}: {lost}") from lost
 
     def wait(self) -> None:
         """Until there is anybody."""
@@ -147,19 +160,25 @@ class _RayCrew:
         digest = job.function.digest
         number, expected = self._placement.choose(digest, self._present())
         worker = self._workers[number]
+        with self._lock:
+            worker.given.append(job)
         name = job.name[:_LONGEST_NAME] or "batch"
         try:
-            task = worker.actor.compute.options(name=name)
+            parts = 2 + job.members * job.function.size // _PIECE
+            task = worker.actor.compute.options(name=name, num_returns=parts)
             fixed = [self._reference(leaf) for leaf in job.fixed]
-            done: Done = self._ray.get(
-                task.remote(digest, [self._function(job.function)], job.moving, job.engine, *fixed)
-            )
+            moving = in_pieces(pickle.dumps(job.moving, protocol=5))
+            order = _Order(digest, self._function(job.function), job.members, job.engine, parts, len(fixed))
+            came = self._ray.get(task.remote(order, *fixed, *moving))
+            done: Done = pickle.loads(b"".join(came))
         except errors.RayTaskError as error:  # of the job itself
             raise error.cause if isinstance(error.cause, Exception) else error from error
         except (errors.RayError, ConnectionError) as error:
             self._mourn(number, error)
-            raise _LostError(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+            raise _LostError(error, is_suspect=worker.suspect is job) from error
         finally:
+            with self._lock:
+                worker.given.remove(job)
             self._placement.done(number, expected)
         self._placement.learn(digest, done.seconds, done.was_new)
         return done.results
@@ -199,7 +218,7 @@ class _RayCrew:
         with self._lock:
             if worker.is_there:
                 _log.warning("A worker was lost: %s", str(error).splitlines()[0] if str(error) else error)
-                worker.is_there = False
+                worker.is_there, worker.suspect = False, worker.given[0]
                 worker.sign = worker.actor.ready.remote()
         self._placement.forget(number)
 
@@ -226,12 +245,29 @@ class _Actor:
     def ready(self) -> bool:
         return True
 
-    def compute(
-        self, digest: str, function: list[Any], moving: list[Any], engine: Engine, *fixed: Any
-    ) -> Done:
-        # References in a list are not followed by Ray: a function is fetched where it is new.
-        known = _once_kept(self._functions, digest, lambda: _ray().get(function[0]))
-        return self._bench.compute(Job(known, list(fixed), moving, engine))
+    def compute(self, order: "_Order", *given: Any) -> list[bytes]:
+        function = _once_kept(self._functions, order.digest, lambda: _ray().get(order.function))
+        fixed, moving = list(given[: order.fixed]), pickle.loads(b"".join(given[order.fixed :]))
+        done = self._bench.compute(Job(function, fixed, moving, order.members, order.engine))
+        return in_pieces(pickle.dumps(done, protocol=5), order.parts)
+
+
+class _Order(NamedTuple):
+    """What is wanted of a worker, besides arrays."""
+
+    digest: str
+    function: Any  # a reference, which Ray does not follow: it is fetched where it is new
+    members: int
+    engine: Engine
+    parts: int  # of the result
+    fixed: int  # arrays among those that were given
+
+
+def in_pieces(content: bytes, count: int | None = None) -> list[bytes]:
+    """Small enough to travel with a call; of a given number of them, the last has all that is left."""
+    count = max(1, -(-len(content) // _PIECE)) if count is None else count
+    starts = [number * _PIECE for number in range(count)]
+    return [content[start : start + _PIECE] for start in starts[:-1]] + [content[starts[-1] :]]
 
 
 def _once_kept(kept: OrderedDict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:

@@ -24,6 +24,7 @@ from pathmix.engine.shared import Shared
 # is told otherwise), of which an executable takes some 70, and a process that needs more just ends.
 _MOST_KEPT = 288
 _MOST_MAPS = 40_000
+_MOST_SHIPPED = 4_096  # that others compile: tens of kilobytes each
 _UNKNOWN = object()
 _LOOK_EVERY = 16  # executables
 _KEPT_AT_REST = 64  # some megabytes each
@@ -160,11 +161,11 @@ class Executables:
         options = self._options
         return lambda built, args: jax.jit(built, compiler_options=options).lower(*args)
 
-    def _send(self, function: Function, fixed: list[Any], moving: list[Any]) -> list[Any]:
+    def _send(self, function: Function, fixed: list[Any], moving: list[Any], members: int) -> list[Any]:
         """Have the present crew compute."""
         assert self._crew is not None
         crew, engine = self._crew
-        return crew.compute(Job(function, fixed, moving, engine, _name.get()))
+        return crew.compute(Job(function, fixed, moving, members, engine, _name.get()))
 
     def _entry(
         self,
@@ -185,7 +186,7 @@ class Executables:
             return entry
 
     def _make_room(self) -> None:
-        fitting = _MOST_KEPT
+        fitting = _MOST_KEPT if self._crew is None else _MOST_SHIPPED
         if self._built % _LOOK_EVERY == 0 and _memory_maps() > _MOST_MAPS:
             fitting = len(self._entries) // 2
             _everywhere.let_go()

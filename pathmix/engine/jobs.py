@@ -27,6 +27,7 @@ class Function:
     """A function (arrays, arrays) -> arrays, as `jax.export` writes it."""
 
     written: bytes
+    size: int  # bytes of the results of one member
 
     @cached_property
     def digest(self) -> str:
@@ -40,7 +41,8 @@ class Job:
 
     function: Function
     fixed: list[Any]  # arrays that come again and again, the very same objects
-    moving: list[Any]  # arrays, or what is drawn where it is needed
+    moving: list[Any]  # arrays, or columns that are made where they are needed
+    members: int  # whose results are wanted
     engine: Engine
     name: str = ""  # for people: the paths it is for
 
@@ -72,7 +74,7 @@ class Shipped:
 
     def __init__(
         self,
-        send: Callable[[Function, list[Any], list[Any]], list[Any]],
+        send: Callable[[Function, list[Any], list[Any], int], list[Any]],
         built: Callable[..., Any],
         args: tuple[Any, ...],
     ) -> None:
@@ -86,7 +88,8 @@ class Shipped:
         shapes = [jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)) for leaf in leaves]
         try:
             written = export.export(jax.jit(flat))(shapes[:count], shapes[count:])
-            self._function = Function(bytes(written.serialize()))
+            size = sum(aval.size // aval.shape[0] * aval.dtype.itemsize for aval in written.out_avals)
+            self._function = Function(bytes(written.serialize()), size)
         except (NotImplementedError, ValueError) as error:
             raise UnwritableError(
                 f"Code that calls back to Python cannot be computed elsewhere: {error}"
@@ -100,7 +103,7 @@ class Shipped:
     def __call__(self, *args: Any) -> Any:
         fixed, moving = map(jax.tree.leaves, _sorted(*args))
         moving = [leaf if hasattr(leaf, "shape") else np.asarray(leaf, _dtype(leaf)) for leaf in moving]
-        return self._results.unflatten(self._send(self._function, fixed, moving))
+        return self._results.unflatten(self._send(self._function, fixed, moving, args[0]))
 
 
 def calls_python(jaxpr: Jaxpr) -> str | None:

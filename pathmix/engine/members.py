@@ -23,6 +23,7 @@ Member = TypeVar("Member")
 
 _MOST_IN_TURNS = 8  # enough to make the cost of a call small, few enough for every thread to get a batch
 _MOST = 512  # side by side
+_COHORTS_EACH = 4  # that keep all threads busy, although some are done before others
 
 
 class Form(NamedTuple):
@@ -42,13 +43,16 @@ class Batch(NamedTuple):
 def cohorts(
     members: Sequence[Member], kind: Callable[[Member], Hashable], threads: int
 ) -> list[list[Member]]:
-    """Members that are worked on together: of one kind, and no more than leaves every thread some."""
+    """Members that are worked on together: of one kind, and no more than leaves every thread some.
+
+    Where there are many kinds, a thread has enough to do without taking members of each.
+    """
     groups: dict[Hashable, list[Member]] = {}
     for member in members:
         groups.setdefault(kind(member), []).append(member)
-    found = []
+    found, enough = [], -(-len(members) // (_COHORTS_EACH * threads))
     for group in groups.values():
-        size = min(_MOST_IN_TURNS, -(-len(group) // threads)) if takes_turns() else _MOST
+        size = min(_MOST_IN_TURNS, max(-(-len(group) // threads), enough)) if takes_turns() else _MOST
         found += [group[start : start + size] for start in range(0, len(group), size)]
     return found
 
@@ -67,11 +71,14 @@ def capacity(count: int, footprint: int, limit: int, before: int | None) -> int:
     return before if before is not None and wanted <= before <= min(4 * wanted, most) else wanted
 
 
-@dataclass(frozen=True)
-class Noise:
-    """The noise of all members of a batch, which is drawn where it is needed."""
+@dataclass(frozen=True, eq=False)
+class Column:
+    """An array of all members of a batch, which is made where it is needed.
 
-    members: tuple[Normals, ...]
+    Until then it is small: noise is not drawn, and nothing fills the batch up.
+    """
+
+    members: tuple[Normals | np.ndarray, ...]
     size: int
 
     @property
@@ -82,18 +89,18 @@ class Noise:
     def dtype(self) -> np.dtype[Any]:
         return self.members[0].dtype
 
-    def drawn(self) -> Any:
+    def made(self) -> Any:
         return _stack(self.members, self.size)
 
 
 def stacked(requests: Sequence[Request], size: int, kept: "Kept", *, late: bool = False) -> Batch:
-    """The arrays of all members of a batch, filled up to its size; their noise may be drawn later."""
+    """The arrays of all members of a batch, filled up to its size; those that change may be made later."""
     fixed, moving = Packing.of(requests[0].fixed), Packing.of(requests[0].moving)
     columns, large, shared = kept.stacked(fixed, [request.fixed for request in requests], size)
     arrays = (
         columns,
         large,
-        _columns([moving.pack(request.moving) for request in requests], size),
+        _columns([moving.pack(request.moving) for request in requests], size, late=late),
         _columns([_large(moving, request.moving) for request in requests], size, late=late),
     )
     return Batch(Form(size, fixed, moving, shared), arrays)
@@ -197,12 +204,12 @@ def _large(packing: Packing, tree: Any) -> list[Any]:
 
 
 def _columns(rows: Sequence[Sequence[Any]], size: int, *, late: bool = False) -> list[Any]:
-    return [
-        Noise(column, size)
-        if late and all(isinstance(leaf, Normals) for leaf in column)
-        else _stack(column, size)
-        for column in zip(*rows, strict=True)
-    ]
+    columns = zip(*rows, strict=True)
+    return [Column(tuple(map(_small, column)), size) if late else _stack(column, size) for column in columns]
+
+
+def _small(leaf: Any) -> Normals | np.ndarray:
+    return leaf if isinstance(leaf, Normals) else np.asarray(leaf)
 
 
 def _stack(column: Sequence[Any], size: int) -> Any:

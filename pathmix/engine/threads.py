@@ -24,7 +24,7 @@ class Threads:
         self.count = threads or _cores()
         self._pool = ThreadPoolExecutor(self.count, "pathmix")
         self._precision: Precision = precision
-        self._background: list[Future[object]] = []
+        self._background: list[Future[None]] = []
         self.stopping = threading.Event()
 
     def __enter__(self) -> "Threads":
@@ -35,8 +35,13 @@ class Threads:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def begin(self, task: Callable[[], object]) -> None:
-        """Start a task that nobody waits for."""
-        self._background.append(self._pool.submit(self._scoped(lambda _: task()), None))
+        """Start a task that nobody waits for; what it returns is not kept."""
+
+        def alone(_: None) -> None:
+            task()
+
+        self._background = [future for future in self._background if not future.done()]
+        self._background.append(self._pool.submit(self._scoped(alone), None))
 
     def _scoped(self, task: Callable[[Item], Result]) -> Callable[[Item], Result]:
         """Precision is a setting of each thread."""

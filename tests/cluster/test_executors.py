@@ -1,6 +1,5 @@
 """Every executor gives the posterior of threads, to the last bit."""
 
-import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,45 +11,24 @@ import pytest
 import torch
 
 import pathmix
-from pathmix.cluster.ray import _RayCrew
+from pathmix.cluster import ray as cluster
 from pathmix.errors import ClusterError, OptionError
+from tests.cluster.nodes import QUIET
 from tests.cluster.programs import FEW, Y, bits, pyro_walk, walk
 
-ray = pytest.importorskip("ray")
-cluster_utils = pytest.importorskip("ray.cluster_utils")
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
-]
+pytestmark = QUIET
 
 
-class Nodes:
-    """A cluster of several nodes on this machine; the driver's has no room for workers."""
+class Failing(cluster._Actor):
+    """Fails at a path, each time in another way."""
 
-    def __init__(self, count):
-        self.cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-        self.nodes = [self.cluster.add_node(num_cpus=1) for _ in range(count)]
-        ray.init(address=self.cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+    times = 0
 
-    def kill(self, number=0):
-        self.cluster.remove_node(self.nodes.pop(number), allow_graceful=False)
-
-    def add(self):
-        self.nodes.append(self.cluster.add_node(num_cpus=1))
-
-    def stop(self):
-        ray.shutdown()
-        self.cluster.shutdown()
-
-
-@pytest.fixture(scope="module")
-def nodes():
-    found = Nodes(2)
-    yield found
-    found.stop()
+    def compute(self, order, *given):
+        if "k=2" in cluster._ray().get_runtime_context().get_task_name():
+            self.times += 1
+            raise MemoryError(f"time {self.times}")
+        return super().compute(order, *given)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -82,7 +60,7 @@ def test_a_program_that_calls_python_is_refused_before_anything_starts(nodes):
     "job", [5, *np.random.default_rng(0).choice(np.arange(6, 150), 20, replace=False).tolist()]
 )
 def test_a_node_that_is_lost_changes_nothing(nodes, monkeypatch, job):
-    begun, compute, reached = [], _RayCrew.compute, threading.Event()
+    begun, compute, reached = [], cluster._RayCrew.compute, threading.Event()
 
     def counted(crew, work):
         begun.append(work)
@@ -90,7 +68,7 @@ def test_a_node_that_is_lost_changes_nothing(nodes, monkeypatch, job):
             reached.set()
         return compute(crew, work)
 
-    monkeypatch.setattr(_RayCrew, "compute", counted)
+    monkeypatch.setattr(cluster._RayCrew, "compute", counted)
     fit = pathmix.SDVI(walk, executor=pathmix.RayExecutor(2), **FEW)
     with ThreadPoolExecutor(1) as beside:
         expected = bits(beside.submit(pathmix.SDVI(walk, **FEW).run, 0, Y).result())
@@ -100,6 +78,31 @@ def test_a_node_that_is_lost_changes_nothing(nodes, monkeypatch, job):
         found = running.result()
     nodes.add()
     assert bits(found) == expected
+
+
+def test_an_error_of_a_worker_is_told_and_not_tried_again(nodes, monkeypatch):
+    monkeypatch.setattr(cluster, "_Actor", Failing)
+    with pytest.warns(pathmix.PathmixWarning, match="MemoryError"):
+        found = pathmix.SDVI(walk, executor=pathmix.RayExecutor(1), **FEW).run(0, Y)
+    failed = [path for path in found.paths if "k=2" in path.label]
+    assert failed
+    assert sorted(path.message for path in failed)[0].endswith("time 1")
+
+
+def test_an_error_of_the_program_is_that_of_threads(nodes):
+    def model(y):
+        x = numpyro.sample("x", dist.Normal(0, 1))
+        if x > -50:
+            raise ZeroDivisionError("on this side")
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    told = []
+    for executor in ("threads", pathmix.RayExecutor(1)):
+        with pytest.raises(Exception, match="on this side") as error:
+            pathmix.SDVI(model, executor=executor, **FEW).run(0, 1.0)
+        assert "model" in [frame.name for frame in error.traceback]
+        told.append((error.type, str(error.value)))
+    assert told[0] == told[1]
 
 
 def test_without_any_worker_nothing_begins(nodes):

@@ -25,7 +25,7 @@ def selection(x, y):
     numpyro.sample("y", dist.Normal(mean, 1), obs=y)
 
 
-@pytest.fixture(scope="module", params=[1, 6, 8], ids=["two paths", "64 paths", "256 paths"])
+@pytest.fixture(scope="module", params=[1, 4, 8], ids=["two paths", "16 paths", "256 paths"])
 def posterior(request):
     fit = pathmix.SDVI(
         selection,

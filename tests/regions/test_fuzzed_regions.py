@@ -207,7 +207,7 @@ FIXED = settings(
 )
 
 
-@settings(FIXED, max_examples=120)
+@settings(FIXED, max_examples=50)
 @given(CONDITIONS, st.sampled_from(["float64", "float64", "float32"]))
 def test_boxes_hold_what_satisfies_a_condition(condition, dtype):
     with engine_scope(dtype):
