@@ -117,6 +117,10 @@ def _npz(file: Path, columns: Mapping[str, str] | None) -> dict[str, Any]:
             found = {name: archive[column] for name, column in chosen.items()}
     except (ValueError, BadZipFile) as error:
         raise FileError(f"{file} has something else than arrays of numbers: {error}.") from error
+    for name, array in found.items():
+        if array.ndim and array.dtype.kind not in "biuf":
+            column = chosen[name]
+            raise FileError(f"{column!r} of {file} has something else than numbers (NumPy's {array.dtype}).")
     # What is saved as a number is meant as one.
     return {name: array if array.ndim else array.item() for name, array in found.items()}
 

@@ -13,6 +13,7 @@ from tqdm import tqdm
 _logger = logging.getLogger("pathmix")
 _logger.addHandler(logging.NullHandler())  # silent, unless the user configures logging
 _LOG_SECONDS = 10.0
+_TOLD_FROM = 0.02  # of the budget: before, nobody knows how long it will take
 
 
 class Progress(Protocol):
@@ -112,6 +113,10 @@ class ProgressBar:
         share = self._done / self._total
         left = (time.monotonic() - self._begun) * (1 - share) / max(share, 1e-9)
         _logger.info(
-            "%.0f%% of the budget, about %.0f s left; best so far: %s (%s %.4g)",
-            100 * share, left, best, self._measure, self._elbos[best],
-        )  # fmt: skip
+            "%.0f%% of the budget%s; best now: %s (%s %.4g)",
+            100 * share,
+            f", about {left:.0f} s left" if share > _TOLD_FROM else "",
+            best,
+            self._measure,
+            self._elbos[best],
+        )

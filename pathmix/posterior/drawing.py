@@ -1,13 +1,13 @@
 """Draws from a posterior, and what is computed at draws: predictions, likelihoods, densities."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
 
 import jax
 import numpy as np
 
 from pathmix.engine.precision import Engine, engine_scope
-from pathmix.errors import MissingModelError, PathmixError, ValueLookupError
+from pathmix.errors import ArgumentsError, MissingModelError, PathmixError, ValueLookupError
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.posterior.components import Component, TruncatedGuide
 from pathmix.posterior.draws import Draws, Piece, position_of
@@ -140,9 +140,15 @@ class Drawing:
         """
         if isinstance(values, Draws):
             return np.array([self._log_prob(run) for run in values.runs()])
-        if not isinstance(values, Mapping):
-            return np.array([self._log_prob(row) for row in values])
-        return self._log_prob(values)
+        if isinstance(values, Mapping):
+            return self._log_prob(values)
+        runs = [*values] if isinstance(values, Iterable) else [values]
+        if not all(isinstance(run, Mapping) for run in runs):
+            raise ArgumentsError(
+                "log_prob takes the values of a run by the names of its sites, a list of such, or draws as "
+                f"`posterior.sample` gives them, and no {type(values).__name__}."
+            )
+        return np.array([self._log_prob(run) for run in runs])
 
     def _log_prob(self, values: Mapping[str, Any]) -> float:
         check_surroundings("posterior.log_prob", dict(values))

@@ -69,6 +69,10 @@ def test_arrays():
     np.savez("objects.npz", x=np.array([{}], dtype=object))
     with pytest.raises(FileError, match="something else than arrays of numbers"):
         read(Path("objects.npz"))
+    np.savez("words.npz", x=np.array(["a", "b"]), name="a")
+    with pytest.raises(FileError, match=r"'x' of words.npz has something else than numbers .NumPy's <U1"):
+        read(Path("words.npz"))
+    assert read(Path("words.npz"), {"kind": "name"}) == {"kind": "a"}
     Path("torn.npz").write_bytes(Path("some.npz").read_bytes()[:100])
     with pytest.raises(FileError, match="is damaged"):
         read(Path("torn.npz"))

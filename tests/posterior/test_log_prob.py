@@ -17,7 +17,7 @@ from scipy import stats
 
 import pathmix
 from experiments.baselines import BBVI, WholeAutoGuide
-from pathmix.errors import RunawayProgramError, ValueLookupError
+from pathmix.errors import ArgumentsError, RunawayProgramError, ValueLookupError
 from pathmix.methods.dcc import DCC
 from tests.target.test_supports import DISTRIBUTIONS
 
@@ -333,6 +333,17 @@ def test_a_run_without_end_is_said():
     posterior = fit(model, discovery=pathmix.PriorDiscovery(20, max_sites=50))
     with pytest.raises(RunawayProgramError):
         posterior.log_prob({"x": 9.0})
+
+
+def test_what_is_no_run():
+    def model(y):
+        numpyro.sample("y", dist.Normal(numpyro.sample("x", dist.Normal(0, 1)), 1), obs=y)
+
+    posterior = pathmix.SDVI(model, **QUICK).run(0, 1.0)
+    for values in (posterior.sample(0, 3).to_dataframe(), np.zeros(3), 1.0, ["x"]):
+        with pytest.raises(ArgumentsError, match=f"a list of such.*no {type(values).__name__}"):
+            posterior.log_prob(values)
+    assert posterior.log_prob([{"x": 0.0}, {"x": 1.0}]).shape == (2,)
 
 
 def test_tensors_that_want_gradients():
