@@ -76,7 +76,7 @@ def predictive(
 ) -> "Axes":
     """Bands of half and nine tenths of what is predicted for an observed site, over `x` or its position.
 
-    A site that is a single number has a histogram.
+    A site that is a single number has a histogram, and one of zeros and ones the probability of a one.
     The arguments are those of the model; without any, they and the data are those of the run.
     """
     values = _of(posterior.predict(seed, count, *args, **kwargs), name).reshape(count, -1)
@@ -90,10 +90,14 @@ def predictive(
         raise PathmixError(f"x has {len(over)} numbers, and the site {name!r} has {values.shape[1]}.")
     ax = on(ax, (7, 4.2))
     order = np.argsort(over, kind="stable")
-    for low, high in _BANDS:
-        ends = np.nanquantile(values, (low, high), axis=0)[:, order]
-        ax.fill_between(over[order], *ends, color="tab:blue", alpha=0.25, linewidth=0)
-    ax.plot(over[order], np.nanmedian(values, axis=0)[order], color="tab:blue", label="median, 50%, 90%")
+    if np.isin(values[~np.isnan(values)], (0, 1)).all():
+        middle, told = np.nanmean(values, axis=0), "probability of 1"
+    else:
+        middle, told = np.nanmedian(values, axis=0), "median, 50%, 90%"
+        for low, high in _BANDS:
+            ends = np.nanquantile(values, (low, high), axis=0)[:, order]
+            ax.fill_between(over[order], *ends, color="tab:blue", alpha=0.25, linewidth=0)
+    ax.plot(over[order], middle[order], color="tab:blue", label=told)
     if len(data) == len(over):
         ax.plot(over, data, "k.", markersize=4, label="data")
     ax.set_xlabel("position" if x is None else "x")

@@ -148,6 +148,23 @@ def test_predictions_of_a_single_number():
     assert np.average(centres, weights=heights) == pytest.approx(0.75, abs=0.2)
 
 
+def test_predictions_of_zeros_and_ones():
+    def model(x, y):
+        slope = numpyro.sample("slope", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Bernoulli(logits=slope * x), obs=y)
+
+    x = X[:, 0]
+    y = (x > 0).astype(int)
+    posterior = pathmix.SDVI(model, allocation=pathmix.Uniform(2_000), starts=1).run(0, x, y)
+    ax = plots.predictive(posterior, "y", x=x)
+    middle, data = ax.lines
+    assert middle.get_label() == "probability of 1" and not ax.collections
+    np.testing.assert_array_equal(data.get_ydata(), y)
+    slopes = posterior.sample(0, 1_000)["slope"]
+    wanted = np.mean(1 / (1 + np.exp(-np.outer(slopes, np.sort(x)))), axis=0)
+    np.testing.assert_allclose(middle.get_ydata(), wanted, atol=0.08)
+
+
 def test_branches_of_vectors_and_of_bounds():
     def model(y):
         which = numpyro.sample("k", dist.Categorical(probs=np.ones(2) / 2).expand([2]).to_event(1))
