@@ -3,8 +3,9 @@
 The program chooses one of `--structures` chains of functions and one of `--variants` numbers that it starts
 from, so each pair is a path and each chain a structure. Every number of workers is a fresh process with an
 empty compilation cache and a cluster of its own, with one node for each worker. Seconds of the driver are of
-its processor, all threads together; `calls` are those of the threads that hand jobs to workers and wait for
-them. Workers share the machine with the driver and with each other.
+its processor: all that it used, in the main thread while it looked for paths, in tracing what workers
+compile, and in handing jobs to workers and taking their results. Workers share the machine with the driver
+and with each other.
 
     python -m benchmarks.cluster [--structures 1000] [--variants 10] [--workers 1 2] [--json FILE]
 """
@@ -25,20 +26,20 @@ from benchmarks.fresh import ROOT, with_cache
 
 RUNS_PER_PATH = 8
 HEADER = (
-    f"{'workers':>7}{'paths':>8}{'structures':>11}{'jobs':>7}{'seconds':>9}{'discovery':>10}{'tracing':>8}"
-    f"{'driver':>8}{'calls':>7}{'MB':>7}   per path: discovery, tracing, rest of the driver"
+    f"{'workers':>7}{'paths':>8}{'structures':>11}{'functions':>10}{'jobs':>7}{'seconds':>9}{'driver':>8}"
+    f"{'discovery':>10}{'tracing':>8}{'calls':>7}{'MB':>7}   of the driver per path"
 )
 
 
 def row(found):
     """One line of the table."""
-    per_path = {name: 1e3 * found[name] / found["paths"] for name in ("discovery", "tracing", "driver")}
-    rest = per_path["driver"] - per_path["discovery"] - per_path["tracing"]
+    parts = {name: found[name] for name in ("discovery", "tracing", "calls")}
+    parts["rest"] = found["driver"] - sum(parts.values())
+    per_path = ", ".join(f"{name} {1e3 * value / found['paths']:.1f}" for name, value in parts.items())
     return (
-        f"{found['workers']:>7}{found['paths']:>8,}{found['structures']:>11,}{found['jobs']:>7,}"
-        f"{found['seconds']:>9.1f}{found['discovery']:>10.1f}{found['tracing']:>8.1f}{found['driver']:>8.1f}"
-        f"{found['calls']:>7.1f}{found['peak_memory'] / 2**20:>7.0f}   "
-        f"{per_path['discovery']:.1f}, {per_path['tracing']:.1f}, {rest:.1f} ms"
+        f"{found['workers']:>7}{found['paths']:>8,}{found['structures']:>11,}{found['functions']:>10,}"
+        f"{found['jobs']:>7,}{found['seconds']:>9.1f}{found['driver']:>8.1f}{found['discovery']:>10.1f}"
+        f"{found['tracing']:>8.1f}{found['calls']:>7.1f}{found['peak_memory'] / 2**20:>7.0f}   {per_path} ms"
     )
 
 
@@ -52,27 +53,36 @@ def measure(structures, variants, workers):
     return json.loads(out.stdout.splitlines()[-1])
 
 
-class Counted:
-    """An executor whose calls are counted."""
+class Clock:
+    """Seconds of the processor that threads spend in some calls, and how many there were."""
 
-    def __init__(self, executor):
-        self._executor, self._lock = executor, threading.Lock()
-        self.jobs, self.seconds = 0, 0.0
+    def __init__(self):
+        self.times, self.seconds, self._lock = 0, 0.0, threading.Lock()
+
+    def timed(self, function):
+        def call(*args, **options):
+            begun = time.thread_time()
+            try:
+                return function(*args, **options)
+            finally:
+                with self._lock:
+                    self.times += 1
+                    self.seconds += time.thread_time() - begun
+
+        return call
+
+
+class Timed:
+    """An executor whose calls are timed."""
+
+    def __init__(self, executor, calls):
+        self._executor, self._calls = executor, calls
 
     @contextmanager
     def crew(self, engine):
         with self._executor.crew(engine) as crew:
-            self._crew, self.threads = crew, crew.threads
+            self.threads, self.compute = crew.threads, self._calls.timed(crew.compute)
             yield self
-
-    def compute(self, job):
-        begun = time.thread_time()
-        try:
-            return self._crew.compute(job)
-        finally:
-            with self._lock:
-                self.jobs += 1
-                self.seconds += time.thread_time() - begun
 
 
 def one(structures, variants, workers):
@@ -82,12 +92,17 @@ def one(structures, variants, workers):
 
     import pathmix
     from benchmarks.workloads import structures_and_variants
+    from pathmix.discovery.contenders import Exploration
+    from pathmix.engine import stablehlo
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     for _ in range(workers):
         cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-    executor = Counted(pathmix.RayExecutor(workers))
+    discovering, tracing, calls = Clock(), Clock(), Clock()
+    Exploration.__init__ = discovering.timed(Exploration.__init__)
+    stablehlo.written = tracing.timed(stablehlo.written)
+    executor = Timed(pathmix.RayExecutor(workers), calls)
     paths = structures * variants
     discovery = pathmix.PriorDiscovery(RUNS_PER_PATH * paths, max_paths=paths)
     inference = pathmix.SDVI(
@@ -101,10 +116,13 @@ def one(structures, variants, workers):
             {
                 **dataclasses.asdict(posterior.timings),
                 "workers": workers,
-                "jobs": executor.jobs,
+                "functions": tracing.times,
+                "jobs": calls.times,
                 "seconds": seconds,
                 "driver": driver,
-                "calls": executor.seconds,
+                "discovery": discovering.seconds,
+                "tracing": tracing.seconds,
+                "calls": calls.seconds,
                 "log_evidence": posterior.log_evidence,
             }
         )

@@ -2,12 +2,12 @@
 
 import time
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
-from jax import export
 
+from pathmix.engine import stablehlo
 from pathmix.engine.executables import Executables
 from pathmix.engine.jobs import Job
 from pathmix.engine.members import Column
@@ -40,7 +40,9 @@ class Bench:
         with engine_scope(job.engine):
             fixed = [jax.numpy.asarray(leaf) for leaf in job.fixed]
             moving = [leaf.made() if isinstance(leaf, Column) else leaf for leaf in job.moving]
-            found = self._executables.call(digest, lambda: _callable(job.function.written), fixed, moving)
+            found = self._executables.call(
+                digest, lambda: stablehlo.read(job.function.written).call, fixed, moving
+            )
             results = [np.asarray(leaf)[: job.members] for leaf in jax.tree.leaves(found)]
         self._known.add(digest)
         return Done(results, time.perf_counter() - begun, was_new)
@@ -52,8 +54,3 @@ _bench = Bench()
 def compute(job: Job) -> Done:
     """The results of a job, by this process; for workers of executors."""
     return _bench.compute(job)
-
-
-def _callable(written: bytes) -> Any:
-    function = export.deserialize(bytearray(written))
-    return lambda fixed, moving: function.call(fixed, moving)

@@ -29,7 +29,8 @@ _AHEAD = 2  # jobs for each worker: one is computed while the next is on its way
 # moves things both ways at once, it comes to a halt for a second again and again (Ray 2.60).
 _PIECE = 90_000
 _PUT = 2**14  # bytes, from which on an array that comes again is put into the object store
-_MOST_PUT = 4_096  # arrays, and functions, that are kept there
+_MOST_ARRAYS = 512  # that are kept there
+_MOST_FUNCTIONS = 4_096
 _LONGEST_NAME = 200
 _MOST_TRIES = 20  # of a job whose workers are lost with others
 _LOOK = 0.5  # seconds between looks for a worker
@@ -228,11 +229,13 @@ class _RayCrew:
         if array.nbytes < _PUT:
             return array
         with self._lock:
-            return _once_kept(self._put, id(leaf), lambda: (leaf, self._ray.put(array)))[1]
+            return _once_kept(self._put, _MOST_ARRAYS, id(leaf), lambda: (leaf, self._ray.put(array)))[1]
 
     def _function(self, function: Function) -> Any:
         with self._lock:
-            return _once_kept(self._functions, function.digest, lambda: self._ray.put(function))
+            return _once_kept(
+                self._functions, _MOST_FUNCTIONS, function.digest, lambda: self._ray.put(function)
+            )
 
 
 class _Actor:
@@ -246,7 +249,9 @@ class _Actor:
         return True
 
     def compute(self, order: "_Order", *given: Any) -> list[bytes]:
-        function = _once_kept(self._functions, order.digest, lambda: _ray().get(order.function))
+        function = _once_kept(
+            self._functions, _MOST_FUNCTIONS, order.digest, lambda: _ray().get(order.function)
+        )
         fixed, moving = list(given[: order.fixed]), pickle.loads(b"".join(given[order.fixed :]))
         done = self._bench.compute(Job(function, fixed, moving, order.members, order.engine))
         return in_pieces(pickle.dumps(done, protocol=5), order.parts)
@@ -270,13 +275,13 @@ def in_pieces(content: bytes, count: int | None = None) -> list[bytes]:
     return [content[start : start + _PIECE] for start in starts[:-1]] + [content[starts[-1] :]]
 
 
-def _once_kept(kept: OrderedDict[Any, Any], key: Any, make: Callable[[], Any]) -> Any:
+def _once_kept(kept: OrderedDict[Any, Any], most: int, key: Any, make: Callable[[], Any]) -> Any:
     """What was made for a key before, unless many others have been asked for since."""
     if key not in kept:
         kept[key] = make()
     kept.move_to_end(key)
     found = kept[key]
-    while len(kept) > _MOST_PUT:
+    while len(kept) > most:
         kept.popitem(last=False)
     return found
 

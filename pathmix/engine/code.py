@@ -1,4 +1,4 @@
-"""Functions that can be written into a file: as StableHLO, which is data for XLA and nothing Python runs."""
+"""Functions that can be written into a file."""
 
 import hashlib
 from collections.abc import Callable, Hashable
@@ -8,8 +8,9 @@ from typing import Any
 import jax
 from jax import export
 
+from pathmix.engine import stablehlo
 from pathmix.engine.executables import Executables
-from pathmix.errors import PathmixError, UnwritableError
+from pathmix.errors import PathmixError
 
 Arrays = tuple[Any, ...]
 
@@ -28,7 +29,7 @@ class Code:
         """The function that was written down."""
 
         def build() -> Callable[[Arrays, Arrays], Any]:
-            function = export.deserialize(bytearray(written))
+            function = stablehlo.read(written)
             here = export.default_export_platform()
             if here not in function.platforms:
                 raise PathmixError(
@@ -40,21 +41,15 @@ class Code:
         return Code(hashlib.sha256(written).hexdigest(), build, example, written)
 
     def as_bytes(self, fixed: Arrays) -> bytes:
-        """What a file has of it; `fixed` are arrays of the shapes that every call has.
-
-        An error where it calls back to Python, as operations of PyTorch do that JAX lacks.
-        """
+        """What a file has of it; `fixed` are arrays of the shapes that every call has."""
         if self.written is not None:
             return self.written
         function, count = self.build(), len(self.example)
-        flat = jax.jit(lambda *given: function(given[:count], given[count:]))
         shapes = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in (*self.example, *fixed)]
-        try:
-            return bytes(export.export(flat)(*shapes).serialize())
-        except (NotImplementedError, ValueError) as error:
-            raise UnwritableError(
-                f"Code that calls back to Python cannot be written to a file: {error}"
-            ) from error
+        _, content = stablehlo.written(
+            lambda *given: function(given[:count], given[count:]), *shapes, where="written to a file"
+        )
+        return content
 
     def __call__(self, executables: Executables, changing: Arrays, fixed: Arrays) -> list[Any]:
         return jax.tree.leaves(executables.call(self.key, self.build, changing, fixed))

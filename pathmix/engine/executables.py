@@ -19,10 +19,13 @@ from pathmix.engine.packing import Packing
 from pathmix.engine.precision import Engine
 from pathmix.engine.requests import Failed, Request
 from pathmix.engine.shared import Shared
+from pathmix.engine.shelf import Shelf
+from pathmix.errors import UnwritableError
 
-# How many are kept, of four megabytes each. The kernel limits the memory maps of a process (65,530, unless it
-# is told otherwise), of which an executable takes some 70, and a process that needs more just ends.
-_MOST_KEPT = 288
+# How many are kept, of four to six megabytes each; more than there are tasks that take turns. The kernel
+# limits the memory maps of a process (65,530, unless it is told otherwise), of which an executable takes some
+# 70, and a process that needs more just ends.
+_MOST_KEPT = 160
 _MOST_MAPS = 40_000
 _MOST_SHIPPED = 4_096  # that others compile: tens of kilobytes each
 _UNKNOWN = object()
@@ -33,6 +36,8 @@ _TRACED_WITH = (
     "threefry_partitionable",
 )  # fmt: skip
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
+
+_Build = Callable[[list[Packing]], Callable[..., Any]]  # adds what it returns, once it is traced
 
 # Tracing is Python, which one thread at a time can run: many that try keep discovery from its turns.
 _tracing = threading.Lock()
@@ -45,8 +50,8 @@ class _Entry:
     What was traced is let go then: it is as large as the code, and may hold the user's data.
     """
 
-    build: Callable[[list[Packing]], Callable[..., Any]] | None
-    lower: Callable[[Callable[..., Any], tuple[Any, ...]], Any]  # traces it, to be compiled here or elsewhere
+    build: _Build | None
+    lower: Callable[[_Build, list[Packing], tuple[Any, ...]], Any]  # to be compiled, here or elsewhere
     keep: Callable[["_Entry"], None]  # once it is compiled
     results: list[Packing] = field(default_factory=list)  # of a batch, once it is traced
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,7 +63,7 @@ class _Entry:
                 if self.function is None:
                     assert self.build is not None
                     with _tracing:
-                        lowered = self.lower(self.build(self.results), args)
+                        lowered = self.lower(self.build, self.results, args)
                     self.function = lowered.compile()
                     self.build = None
                     self.keep(self)
@@ -71,8 +76,9 @@ _everywhere: Shared[_Entry] = Shared(_KEPT_AT_REST)
 class Executables:
     """Builds each function on first use; two threads never compile the same one.
 
-    Those that were not used for longest make room for new ones. If they are `shared`, others in this process
-    may have built them already: then keys have to tell all that a function depends on.
+    Those that were not used for longest make room for new ones; where there are so many, what was traced is
+    put on a shelf. If they are `shared`, others in this process may have built them already: then keys have
+    to tell all that a function depends on.
     """
 
     def __init__(self, memory_limit: int = MEMORY_LIMIT, *, shared: bool = False) -> None:
@@ -81,7 +87,7 @@ class Executables:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._sizes: dict[Hashable, int] = {}  # of the batches of each executable
         self._facts: dict[Hashable, Any] = {}
-        self._fixed = Kept()
+        self._fixed, self._shelf = Kept(), Shelf()
         self._built = self._given_up = 0
         self._lock = threading.Lock()
         self._crew: tuple[Crew, Engine] | None = None
@@ -138,15 +144,18 @@ class Executables:
             entry = self._entry(
                 (first.key, batch.form, _places(jax.tree.leaves(batch.arrays))),
                 lambda packings: batched(first.build(), batch.form, packings),
-                lower=self._lower_here if self._crew is None else partial(Shipped, self._send),
+                lower=None if self._crew is None else self._ship,
             )
             with _named(requests):
                 vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
         except Exception as error:
             return [Failed(error)] * len(requests)
         (packing,) = entry.results
+        # Copies: who keeps a number of one member shall not keep the results of all.
         return [
-            packing.unpack([vector[place] for vector in vectors], [leaf[place] for leaf in large])
+            packing.unpack(
+                [vector[place].copy() for vector in vectors], [leaf[place].copy() for leaf in large]
+            )
             for place in range(len(requests))
         ]
 
@@ -156,10 +165,20 @@ class Executables:
             self._sizes[request.key] = found
             return found
 
-    @property
-    def _lower_here(self) -> Callable[[Callable[..., Any], tuple[Any, ...]], Any]:
-        options = self._options
-        return lambda built, args: jax.jit(built, compiler_options=options).lower(*args)
+    def _lower(self, key: Hashable, build: _Build, results: list[Packing], args: tuple[Any, ...]) -> Any:
+        found = self._shelf.lowered(key, args, self._options)
+        if found is None and len(self._entries) > _MOST_KEPT // 2:
+            with suppress(UnwritableError):
+                self._shelf.put(key, build(results), args, results)
+                found = self._shelf.lowered(key, args, self._options)
+        results.clear()
+        if found is None:
+            return jax.jit(build(results), compiler_options=self._options).lower(*args)
+        results += found.results
+        return found
+
+    def _ship(self, build: _Build, results: list[Packing], args: tuple[Any, ...]) -> Shipped:
+        return Shipped(self._send, build(results), args)
 
     def _send(self, function: Function, fixed: list[Any], moving: list[Any], members: int) -> list[Any]:
         """Have the present crew compute."""
@@ -170,15 +189,15 @@ class Executables:
     def _entry(
         self,
         key: Hashable,
-        build: Callable[[list[Packing]], Callable[..., Any]],
-        lower: Callable[[Callable[..., Any], tuple[Any, ...]], Any] | None = None,
+        build: _Build,
+        lower: Callable[[_Build, list[Packing], tuple[Any, ...]], Any] | None = None,
     ) -> _Entry:
         key = (key, *(str(getattr(jax.config, f"jax_{name}", None)) for name in _TRACED_WITH))
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
                 keep = partial(_everywhere.keep, key) if self._shared else _forget
-                make = partial(_Entry, build, lower or self._lower_here, keep)
+                make = partial(_Entry, build, lower or partial(self._lower, key), keep)
                 entry = self._entries[key] = _everywhere.get(key, make) if self._shared else make()
                 self._built += 1
                 self._make_room()

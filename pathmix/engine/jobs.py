@@ -13,11 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
-from jax import export
 
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr
+from pathmix.engine import stablehlo
 from pathmix.engine.precision import Engine
-from pathmix.errors import UnwritableError
 
 _CALLING_PYTHON = ("pure_callback", "io_callback", "debug_callback", "pathmix_call_host")
 
@@ -86,15 +85,11 @@ class Shipped:
             return built(*_unsorted(*tree.unflatten([*fixed, *moving])))
 
         shapes = [jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)) for leaf in leaves]
-        try:
-            written = export.export(jax.jit(flat))(shapes[:count], shapes[count:])
-            size = sum(aval.size // aval.shape[0] * aval.dtype.itemsize for aval in written.out_avals)
-            self._function = Function(bytes(written.serialize()), size)
-        except (NotImplementedError, ValueError) as error:
-            raise UnwritableError(
-                f"Code that calls back to Python cannot be computed elsewhere: {error}"
-            ) from error
-        self._results, self._send = written.out_tree, send
+        function, content = stablehlo.written(
+            flat, shapes[:count], shapes[count:], where="computed elsewhere"
+        )
+        size = sum(aval.size // aval.shape[0] * aval.dtype.itemsize for aval in function.out_avals)
+        self._function, self._results, self._send = Function(content, size), function.out_tree, send
 
     def compile(self) -> "Shipped":
         """Nothing is left to do here."""

@@ -14,7 +14,7 @@ from pathmix.engine.precision import Precision, precision_scope
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _ENDED = object()
-_MOST_OPEN = 256
+_MOST_OPEN = 128
 
 
 class Threads:

@@ -20,7 +20,7 @@ from pathmix.doors.jax import ShapedArray
 from pathmix.program.collected import collected
 from pathmix.program.graph import Graph
 from pathmix.program.identity import operation_identity, type_identity
-from pathmix.program.kept import once
+from pathmix.program.interned import interned
 from pathmix.program.known import evaluate_known
 from pathmix.program.operations import COMMUTATIVE, Operation, Value, as_jaxpr, operations, plain
 from pathmix.program.repeated import without_repetition
@@ -76,7 +76,7 @@ def canonical(
         taken = [values[i] for i in order]
     given = [*constants, *taken]
     jaxpr = as_jaxpr(graph.jaxpr, given, visited.operations, outputs)
-    consts = tuple(once(jnp.asarray(value.constant, value.aval.dtype)) for value in constants)
+    consts = tuple(interned(jnp.asarray(value.constant, value.aval.dtype)) for value in constants)
     structure = _structure(given, len(constants), visited.operations, outputs)
     return Canonical(Graph(jaxpr, consts, structure), tuple(map(_number, taken)))
 

@@ -16,7 +16,7 @@ import numpy as np
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, evaluate, literal, nameless, pruned
 from pathmix.program.dependence import NOTHING, Sites, dependence, sites_of
 from pathmix.program.identity import identity
-from pathmix.program.kept import once
+from pathmix.program.interned import interned
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Graph:
             eqns=eqns,
             debug_info=nameless(closed.jaxpr),
         )
-        consts = tuple(once(c if isinstance(c, jax.Array) else jnp.asarray(c)) for c in closed.consts)
+        consts = tuple(interned(c if isinstance(c, jax.Array) else jnp.asarray(c)) for c in closed.consts)
         return Graph(jaxpr, (*consts, *(_on_device(n.tobytes(), n.dtype) for n in numbers.values())))
 
     @staticmethod

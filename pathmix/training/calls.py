@@ -22,7 +22,6 @@ from pathmix.training.loop import (
     GIVEN,
     TRAINING,
     Mode,
-    Progress,
     Stretch,
     TrainingState,
     make_loop,
@@ -67,12 +66,12 @@ class Calls:
         rates: np.ndarray,
         count: int,
         log_c: float,
-    ) -> Asking[tuple[TrainingState, Progress]]:
-        """The state after `count` more steps."""
+    ) -> Asking[tuple[TrainingState, np.ndarray, int]]:
+        """The state after `count` more steps, the ELBO of each, and how many of them were skipped."""
         noise = Normals(seed, self.noise, count * self._step_noise)
         stretch = Stretch(state, noise, indices, powers, rates, count, float(log_c))
-        (answer,) = yield from asked([self._loop(TRAINING, stretch)])
-        return answer
+        ((state, progress),) = yield from asked([self._loop(TRAINING, stretch)])
+        return state, np.array(progress.history[:count]), int(progress.unusable)
 
     def drawn(self, state: TrainingState, seed: Seed, count: int) -> Asking[Seen]:
         """What draws of a guide come upon."""

@@ -333,7 +333,7 @@ class PathFit:
             calls, block = self.calls, self.blocks
             count = min(left - stop, calls.steps)
             self.blocks += 1
-            start.state, progress = yield from calls.train(
+            start.state, elbos, unusable = yield from calls.train(
                 start.state,
                 self.training_seed.child(block),
                 self.minibatches.rows(block, calls.steps),
@@ -342,10 +342,9 @@ class PathFit:
                 count,
                 log_c,
             )
-            elbos = np.array(progress.history[:count])
             start.history.append(elbos)
             start.steps += count
-            self.unusable += int(progress.unusable)
+            self.unusable += unusable
             self.steps += count
             self.evaluations += count * calls.particles
             left -= count

@@ -207,12 +207,26 @@ FIXED = settings(
 )
 
 
-@settings(FIXED, max_examples=50)
-@given(CONDITIONS, st.sampled_from(["float64", "float64", "float32"]))
-def test_boxes_hold_what_satisfies_a_condition(condition, dtype):
+DTYPES = st.sampled_from(["float64", "float64", "float32"])
+
+
+def check_box(condition, dtype):
     with engine_scope(dtype):
         points, draws = POINTS.astype(dtype), DRAWS.astype(dtype)
         check_region(lambda x: truth(condition, x), [points], [draws], dtype)
+
+
+@settings(FIXED, max_examples=50)
+@given(CONDITIONS, DTYPES)
+def test_boxes_hold_what_satisfies_a_condition(condition, dtype):
+    check_box(condition, dtype)
+
+
+@pytest.mark.trust
+@settings(FIXED, max_examples=500)
+@given(CONDITIONS, DTYPES)
+def test_boxes_of_many_conditions(condition, dtype):
+    check_box(condition, dtype)
 
 
 JOINS = {

@@ -12,7 +12,7 @@ import pyro.distributions as pyro_dist
 import pytest
 import torch
 
-from pathmix.program.kept import _known, once
+from pathmix.program.interned import _by_content, interned
 from tests.paths import discover, target_of
 
 Y = np.random.default_rng(0).normal(size=1_000)
@@ -44,21 +44,21 @@ def test_the_data_of_all_paths(model, y, engine):
 def test_other_numbers_types_and_shapes_are_kept_apart(engine):
     zeros = np.zeros(256)
     arrays = [zeros, zeros + 1, zeros.reshape(16, 16), zeros.astype(np.int64), -zeros, zeros[::-1].copy()]
-    found = [once(jnp.asarray(array)) for array in arrays]
+    found = [interned(jnp.asarray(array)) for array in arrays]
     assert len(set(map(id, found))) == 5 and found[-1] is found[0]
     for array, one in zip(arrays, found, strict=True):
         assert one.dtype == array.dtype and one.shape == array.shape
         np.testing.assert_array_equal(one, array)
     assert np.signbit(found[4]).all()
     key = jax.random.key(0, impl="rbg")
-    assert once(jnp.tile(key, 100)).shape == (100,)
+    assert interned(jnp.tile(key, 100)).shape == (100,)
 
 
 def test_nothing_is_kept_that_nobody_has(engine):
     gc.collect()
-    before = len(_known)
-    array = once(jnp.asarray(np.random.default_rng(1).normal(size=500)))
-    assert len(_known) == before + 1
+    before = len(_by_content)
+    array = interned(jnp.asarray(np.random.default_rng(1).normal(size=500)))
+    assert len(_by_content) == before + 1
     del array
     gc.collect()
-    assert len(_known) == before
+    assert len(_by_content) == before

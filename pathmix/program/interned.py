@@ -1,0 +1,29 @@
+"""Arrays that many paths have in common, the data above all, are kept once.
+
+Data that come as NumPy's are made an array in every run of the program, and a program may make arrays itself,
+so they are known by their numbers.
+"""
+
+import hashlib
+from typing import Any
+from weakref import WeakValueDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+_FROM = 1_024  # bytes: smaller ones are not worth it
+_by_content: WeakValueDictionary[tuple[Any, ...], jax.Array] = WeakValueDictionary()
+_by_identity: WeakValueDictionary[int, jax.Array] = WeakValueDictionary()
+
+
+def interned(array: jax.Array) -> jax.Array:
+    """The array that is kept for these numbers. What lies on an accelerator is not fetched to be compared."""
+    if array.nbytes < _FROM or _by_identity.get(id(array)) is array:
+        return array
+    is_plain = not jnp.issubdtype(array.dtype, jax.dtypes.prng_key) and not array.committed
+    if not is_plain or jax.default_backend() != "cpu":
+        return array
+    digest = hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data, digest_size=16).digest()
+    kept = _by_content.setdefault((array.shape, array.dtype, array.weak_type, digest), array)
+    return _by_identity.setdefault(id(kept), kept)
