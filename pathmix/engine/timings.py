@@ -3,14 +3,17 @@
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 from jax import monitoring
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
+_TRACED = ("/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/jaxpr_to_mlir_module_duration")
+_REMEMBERED = 4_096  # spans of a thread, within the next one or not
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,25 @@ class Timings:
         )
 
 
+class Spans:
+    """Seconds of what may happen within each other, as tracing does: they are told when they end."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._lock = threading.Lock()
+        self._spans = defaultdict[int, deque[tuple[float, float]]](partial(deque, maxlen=_REMEMBERED))
+
+    def add(self, duration: float) -> None:
+        """What has just ended in this thread, in place of all that was within."""
+        begun = time.perf_counter() - duration
+        with self._lock:
+            spans = self._spans[threading.get_ident()]
+            while spans and spans[-1][0] + spans[-1][1] / 2 > begun:
+                self.seconds -= spans.pop()[1]
+            spans.append((begun, duration))
+            self.seconds += duration
+
+
 class Stopwatch:
     """Seconds by stage, and JAX's own account of tracing and compiling, as far as it is ours."""
 
@@ -55,6 +77,7 @@ class Stopwatch:
         self._begun = time.perf_counter()
         self._lock = threading.Lock()
         self._compiled = defaultdict[str, float](float)
+        self._traced = Spans()
         self.utilisation: float | None = None
 
     @contextmanager
@@ -80,6 +103,8 @@ class Stopwatch:
             self._seconds[name] += time.perf_counter() - begun
 
     def _on_duration(self, event: str, duration_secs: float, **_: object) -> None:
+        if event in _TRACED:
+            self._traced.add(duration_secs)
         with self._lock:
             self._compiled[event] += duration_secs
             self._compiled[f"{event} times"] += 1
@@ -96,8 +121,7 @@ class Stopwatch:
             training=self._seconds["training"],
             evaluation=self._seconds["evaluation"],
             total=time.perf_counter() - self._begun,
-            tracing=seen["/jax/core/compile/jaxpr_trace_duration"]
-            + seen["/jax/core/compile/jaxpr_to_mlir_module_duration"],
+            tracing=self._traced.seconds,
             compiling=seen[_COMPILED],
             paths=paths,
             structures=structures,
