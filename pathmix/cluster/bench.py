@@ -17,7 +17,7 @@ from pathmix.engine.precision import engine_scope
 class Done(NamedTuple):
     """What became of a job."""
 
-    results: list[np.ndarray]
+    results: list[np.ndarray | None]
     seconds: float
     was_new: bool  # and had to be compiled
 
@@ -43,7 +43,10 @@ class Bench:
             found = self._executables.call(
                 digest, lambda: stablehlo.read(job.function.written).call, fixed, moving
             )
-            results = [np.asarray(leaf)[: job.members] for leaf in jax.tree.leaves(found)]
+            results = [
+                None if place in job.unread else np.asarray(leaf)[: job.members]
+                for place, leaf in enumerate(jax.tree.leaves(found))
+            ]
         self._known.add(digest)
         return Done(results, time.perf_counter() - begun, was_new)
 

@@ -137,7 +137,7 @@ class _RayCrew:
     def threads(self) -> int:
         return _AHEAD * len(self._workers)
 
-    def compute(self, job: Job) -> list[np.ndarray]:
+    def compute(self, job: Job) -> list[np.ndarray | None]:
         tries = losses = 0
         while True:
             try:
@@ -156,7 +156,7 @@ class _RayCrew:
         for worker in self._workers:
             self._ray.kill(worker.actor)
 
-    def _once(self, job: Job) -> list[np.ndarray]:
+    def _once(self, job: Job) -> list[np.ndarray | None]:
         errors = self._ray.exceptions
         digest = job.function.digest
         number, expected = self._placement.choose(digest, self._present())
@@ -165,11 +165,12 @@ class _RayCrew:
             worker.given.append(job)
         name = job.name[:_LONGEST_NAME] or "batch"
         try:
-            parts = 2 + job.members * job.function.size // _PIECE
+            parts = 2 + job.size // _PIECE
             task = worker.actor.compute.options(name=name, num_returns=parts)
             fixed = [self._reference(leaf) for leaf in job.fixed]
             moving = in_pieces(pickle.dumps(job.moving, protocol=5))
-            order = _Order(digest, self._function(job.function), job.members, job.engine, parts, len(fixed))
+            function = self._function(job.function)
+            order = _Order(digest, function, job.members, job.engine, job.unread, parts, len(fixed))
             came = self._ray.get(task.remote(order, *fixed, *moving))
             done: Done = pickle.loads(b"".join(came))
         except errors.RayTaskError as error:  # of the job itself
@@ -253,7 +254,8 @@ class _Actor:
             self._functions, _MOST_FUNCTIONS, order.digest, lambda: _ray().get(order.function)
         )
         fixed, moving = list(given[: order.fixed]), pickle.loads(b"".join(given[order.fixed :]))
-        done = self._bench.compute(Job(function, fixed, moving, order.members, order.engine))
+        job = Job(function, fixed, moving, order.members, order.engine, unread=order.unread)
+        done = self._bench.compute(job)
         return in_pieces(pickle.dumps(done, protocol=5), order.parts)
 
 
@@ -264,6 +266,7 @@ class _Order(NamedTuple):
     function: Any  # a reference, which Ray does not follow: it is fetched where it is new
     members: int
     engine: Engine
+    unread: frozenset[int]
     parts: int  # of the result
     fixed: int  # arrays among those that were given
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -146,17 +146,18 @@ class Executables:
                 lambda packings: batched(first.build(), batch.form, packings),
                 lower=None if self._crew is None else self._ship,
             )
-            with _named(requests):
-                vectors, large = jax.device_get(entry(len(requests), first.common, batch.arrays))
+            traced = list(entry.results)
+            unread = traced[0].places(first.ignored) if traced and first.ignored else frozenset()
+            with _told(_Told(", ".join(dict.fromkeys(request.label for request in requests)), unread)):
+                vectors, large = entry(len(requests), first.common, batch.arrays)
+            found = enumerate([*vectors, *large])
+            arrays = jax.device_get([None if place in unread else array for place, array in found])
         except Exception as error:
             return [Failed(error)] * len(requests)
         (packing,) = entry.results
-        # Copies: who keeps a number of one member shall not keep the results of all.
         return [
-            packing.unpack(
-                [vector[place].copy() for vector in vectors], [leaf[place].copy() for leaf in large]
-            )
-            for place in range(len(requests))
+            request.wanted(packing.unpack(*_of_member(arrays, number, len(vectors))))
+            for number, request in enumerate(requests)
         ]
 
     def _size(self, request: Request, count: int) -> int:
@@ -183,8 +184,8 @@ class Executables:
     def _send(self, function: Function, fixed: list[Any], moving: list[Any], members: int) -> list[Any]:
         """Have the present crew compute."""
         assert self._crew is not None
-        crew, engine = self._crew
-        return crew.compute(Job(function, fixed, moving, members, engine, _name.get()))
+        (crew, engine), told = self._crew, _telling.get()
+        return crew.compute(Job(function, fixed, moving, members, engine, told.name, told.unread))
 
     def _entry(
         self,
@@ -220,17 +221,29 @@ class Executables:
             _return_memory()
 
 
-_name: ContextVar[str] = ContextVar("name", default="")
+class _Told(NamedTuple):
+    """What others are told of the requests that are answered."""
+
+    name: str  # for people: the paths they are for
+    unread: frozenset[int]  # the results that are not wanted
+
+
+_telling: ContextVar[_Told] = ContextVar("telling")
 
 
 @contextmanager
-def _named(requests: Sequence[Request]) -> Iterator[None]:
-    """While the requests of some paths are answered."""
-    before = _name.set(", ".join(dict.fromkeys(request.label for request in requests)))
+def _told(of: _Told) -> Iterator[None]:
+    before = _telling.set(of)
     try:
         yield
     finally:
-        _name.reset(before)
+        _telling.reset(before)
+
+
+def _of_member(arrays: list[Any], number: int, vectors: int) -> tuple[list[Any], list[Any]]:
+    """Copies: who keeps a number of one member shall not keep the results of all."""
+    found = [None if array is None else array[number].copy() for array in arrays]
+    return found[:vectors], found[vectors:]
 
 
 def _forget(_: _Entry) -> None:

@@ -26,7 +26,7 @@ class Function:
     """A function (arrays, arrays) -> arrays, as `jax.export` writes it."""
 
     written: bytes
-    size: int  # bytes of the results of one member
+    sizes: tuple[int, ...]  # bytes of each result of one member
 
     @cached_property
     def digest(self) -> str:
@@ -44,6 +44,13 @@ class Job:
     members: int  # whose results are wanted
     engine: Engine
     name: str = ""  # for people: the paths it is for
+    unread: frozenset[int] = frozenset()  # results in whose place None will do
+
+    @property
+    def size(self) -> int:
+        """Bytes of the results that are wanted."""
+        sizes = enumerate(self.function.sizes)
+        return self.members * sum(size for place, size in sizes if place not in self.unread)
 
 
 class Crew(Protocol):
@@ -54,7 +61,7 @@ class Crew(Protocol):
         """How many shall wait for jobs."""
         ...
 
-    def compute(self, job: Job) -> list[np.ndarray]:
+    def compute(self, job: Job) -> list[np.ndarray | None]:
         """The results. An exception says that there are none, and becomes the status of the job's paths."""
         ...
 
@@ -88,8 +95,8 @@ class Shipped:
         function, content = stablehlo.written(
             flat, shapes[:count], shapes[count:], where="computed elsewhere"
         )
-        size = sum(aval.size // aval.shape[0] * aval.dtype.itemsize for aval in function.out_avals)
-        self._function, self._results, self._send = Function(content, size), function.out_tree, send
+        sizes = tuple(aval.size // aval.shape[0] * aval.dtype.itemsize for aval in function.out_avals)
+        self._function, self._results, self._send = Function(content, sizes), function.out_tree, send
 
     def compile(self) -> "Shipped":
         """Nothing is left to do here."""

@@ -1,7 +1,7 @@
 """Many small arrays as a few vectors: what a compiled function is called with costs by the piece."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -65,12 +65,19 @@ class Packing:
         vectors = [jnp.concatenate([jnp.ravel(leaves[i]) for i in group]) for group in self.groups.values()]
         return vectors, [leaves[i] for i in self.large]
 
+    def places(self, part: Callable[[Any], Any]) -> frozenset[int]:
+        """Which arrays, of vectors and then those that stay by themselves, have but leaves of that part."""
+        leaves = set(jax.tree.leaves(part(self.structure.unflatten(range(len(self.shapes))))))
+        arrays = [*self.groups.values(), *([leaf] for leaf in self.large)]
+        return frozenset(place for place, array in enumerate(arrays) if leaves.issuperset(array))
+
     def unpack(self, vectors: Sequence[Any], large: Sequence[Any]) -> Any:
-        """The tree again; any kind of array."""
+        """The tree again; any kind of array, and None where one was left out."""
         leaves: list[Any] = [None] * len(self.shapes)
         for vector, group in zip(vectors, self._slices, strict=True):
-            for i, start, stop, shape in group:
-                leaves[i] = vector[start:stop].reshape(shape)
+            if vector is not None:
+                for i, start, stop, shape in group:
+                    leaves[i] = vector[start:stop].reshape(shape)
         for i, leaf in zip(self.large, large, strict=True):
             leaves[i] = leaf
         return self.structure.unflatten(leaves)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import jax
+
 Result = TypeVar("Result")
 # One member's part of a batched call: what all members have in common, what stays the same from call to
 # call, and the rest.
@@ -25,6 +27,15 @@ class Request:
     common: tuple[Any, ...] = ()  # numbers; members with other ones are in another batch
     footprint: int = 0  # bytes that one member takes
     label: str = ""  # of the path
+    ignored: Callable[[Any], Any] | None = None  # the part of the answer that nobody reads
+
+    def wanted(self, answer: Any) -> Any:
+        """An answer, with None in the place of what nobody reads."""
+        if self.ignored is None:
+            return answer
+        leaves, tree = jax.tree.flatten(answer)
+        ignored = set(jax.tree.leaves(self.ignored(tree.unflatten(range(len(leaves))))))
+        return tree.unflatten([None if place in ignored else leaf for place, leaf in enumerate(leaves)])
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class Journal:
         if key not in self._trees:
             given = jax.tree.map(_shape, (request.fixed, request.moving))
             found = jax.eval_shape(request.build(), request.common, *given)
-            self._trees[key] = jax.tree.structure(found)
+            self._trees[key] = jax.tree.structure(request.wanted(found))
         return self._trees[key]
 
     def _write(self, digest: bytes, answer: Any) -> None:
@@ -137,7 +137,7 @@ class Journal:
         return end
 
     def _digest(self, request: Request) -> bytes:
-        found = hashlib.sha256(repr((request.key, request.common)).encode())
+        found = hashlib.sha256(repr((request.key, request.common, request.ignored is None)).encode())
         found.update(self._fixed(request.fixed))
         found.update(_content(request.moving))
         return found.digest()

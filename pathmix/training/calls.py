@@ -22,6 +22,7 @@ from pathmix.training.loop import (
     GIVEN,
     TRAINING,
     Mode,
+    Progress,
     Stretch,
     TrainingState,
     make_loop,
@@ -158,11 +159,16 @@ class Calls:
             stretch,
             common=mode,
             footprint=8 * self.noise + 2 * self.particles * self.target.graphs.density.volume,
+            ignored=_seen if mode is TRAINING else None,
         )
 
     @cached_property
     def _step_noise(self) -> int:
         return self.particles * noise_width(self.guide, self.target.dim)
+
+
+def _seen(answer: tuple[TrainingState, Progress]) -> Seen:
+    return answer[1].seen
 
 
 def _filled_up(vectors: np.ndarray, size: int) -> list[np.ndarray]:

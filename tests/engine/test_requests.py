@@ -193,3 +193,21 @@ def test_executables_are_given_up_when_there_are_too_many(monkeypatch):
     for key in (*range(10), 9, 0):
         assert call(key) == 1.0 + key
     assert len(executables) == 3 and built == [*range(10), 0]
+
+
+def test_what_nobody_reads_is_not_fetched():
+    def build():
+        def member(common, fixed, moving):
+            return {"few": moving, "many": jnp.zeros(LARGE) + moving, "more": jnp.ones(LARGE)}
+
+        return member
+
+    def ignored(answer):
+        return answer["more"], answer["few"]
+
+    requests = [Request("h", build, (), np.float64(number), ignored=ignored) for number in range(3)]
+    executables = Executables()
+    for _ in range(2):  # what is large is known once it was traced
+        for number, answer in enumerate(executables.answer(requests)):
+            assert answer["more"] is None and answer["few"] is None
+            assert np.array_equal(answer["many"], np.full(LARGE, float(number)))

@@ -22,16 +22,22 @@ class TooManyRows(BaseException):
 
 
 class Lazily:
-    """What tracers of one trace stand for in each run.
+    """What tracers of one trace stand for in each run."""
 
-    `source` gives the values of an input: `Rows`, an array with runs along the first axis, or the tracer of
-    its values.
-    """
-
-    def __init__(self, size: int, source: Callable[[Name], Any]) -> None:
-        self.size, self._source = size, source
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._source: Callable[[Name], Any] = _unknown
         self._known: dict[Any, Rows] = {}  # by variable
         self._settled: set[Any] = set()  # variables
+
+    def begin(self, source: Callable[[Name], Any]) -> None:
+        """With the values of inputs: `Rows`, an array with runs along the first axis, or a tracer of it."""
+        self._source = source
+
+    def end(self) -> None:
+        """Let go of all values: they are large, and whoever gives them knows who takes them."""
+        self._source = _unknown
+        self._known.clear()
 
     def of(self, value: Any) -> np.ndarray:
         """The values in all runs, along the first axis."""
@@ -126,3 +132,7 @@ class Lazily:
             each = int(np.prod(variable.aval.shape, dtype=np.int64)) * 8
             if each * self.size > _MOST_BYTES and self.size > 1:
                 raise TooManyRows(max(1, _MOST_BYTES // each))
+
+
+def _unknown(name: Name) -> Any:
+    raise KeyError(name)

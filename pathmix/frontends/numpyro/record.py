@@ -83,6 +83,8 @@ def record(
         except Exception as error:
             note_tracers(error)
             return recorder.failed(error)
+        finally:
+            recorder.lazily.end()
     if recorder.is_mixed:
         return record(program, seeds, leader, wishes, tree, frozenset(recorder.late))
     return recorder.batch_run()
@@ -107,8 +109,9 @@ class _Recorder(Messenger):
         self.log = SiteLog(program.limits)
         self.traced_run = TracedRun(program, is_kept=wishes.follows_prior)
         parameter = self.traced_run.parameters.rows
-        self.supply = Supply(seeds, wishes, lambda value: self.lazily.of(value), parameter)
-        self.lazily = Lazily(self.size, self.supply.rows)
+        self.lazily = Lazily(self.size)
+        self.supply = Supply(seeds, wishes, self.lazily.of, parameter)
+        self.lazily.begin(self.supply.rows)
         self.decisions: list[Decision] = []
         self.sources: list[Source] = []
         self.settled: list[bool] = []  # decisions in which free sites have no say
