@@ -34,7 +34,8 @@ from pathmix.program.seeds import Seed
 from pathmix.program.wishes import Wishes
 from pathmix.regions.region import read_region
 from pathmix.target.target import make_target
-from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.fit import PathFit
+from pathmix.training.options import TrainingOptions
 
 DRAWS = 64
 ENGINE = Engine("float64", cache=False)  # what compilation takes is told

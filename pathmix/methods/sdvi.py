@@ -1,6 +1,5 @@
 """Support decomposition variational inference; `SDVI.run` reads like Algorithm 1 of the paper."""
 
-import math
 import os
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -14,7 +13,7 @@ import optax
 from pathmix.allocation import Allocation, AsynchronousHalving, OnlineAllocation, SuccessiveHalving
 from pathmix.discovery import Discovery, Guided
 from pathmix.discovery.base import GuidedDiscovery, Rating
-from pathmix.discovery.contenders import Contender, Exploration
+from pathmix.discovery.contenders import Exploration
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
 from pathmix.engine.jobs import Crew, Executor
@@ -22,22 +21,21 @@ from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import Progress, told
 from pathmix.engine.threads import Threads
 from pathmix.engine.timings import Stopwatch
-from pathmix.evidence.component import particle_draws
 from pathmix.evidence.weigh import weigh
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
 from pathmix.methods.checkpoint import OnChange, checkpointed
-from pathmix.methods.combine import Outcome, combine, judge
+from pathmix.methods.combine import combine, judge
 from pathmix.methods.cuts import cut_flaws
 from pathmix.methods.learning import Setting, learn
 from pathmix.methods.online import train_online
 from pathmix.methods.options import NAMED_GUIDES, GuideName, check_guide, check_options, check_shippable
+from pathmix.methods.outcomes import outcome
 from pathmix.methods.resuming import Earlier, resumable, with_budget
 from pathmix.methods.scouting import Scouting, problems
-from pathmix.posterior.components import Component
 from pathmix.posterior.evidence import Efforts
-from pathmix.posterior.fitted import FittedGuide, GradientKind
+from pathmix.posterior.fitted import GradientKind
 from pathmix.posterior.posterior import ParametersOption, Posterior
 from pathmix.posterior.provenance import provenance
 from pathmix.posterior.weights import Weighting
@@ -49,13 +47,12 @@ from pathmix.target.labels import Label
 from pathmix.target.layout import layout_of
 from pathmix.target.target import Target, make_target
 from pathmix.target.twins import as_twin, problem
-from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.fit import PathFit
 from pathmix.training.notes import training_flaws, training_notes
+from pathmix.training.options import TrainingOptions
 from pathmix.training.phases import Schedule, Workshop, optimise
 from pathmix.training.starts import Starts, as_starts
-from pathmix.training.truncated import truncated_guide
 from pathmix.training.unsynchronised import optimise_unsynchronised
-from pathmix.training.verdict import verdict
 
 _REHEARSED = 16  # structures, for which training is compiled while discovery goes on
 _MOST_FULL = 32  # dimensions, up to which covariances are fitted
@@ -307,7 +304,7 @@ class SDVI:
             # Posteriors compile for themselves, so they hold nothing of what training needed.
             weighting: Weighting = "elbo" if self.weights == "elbo" else "evidence"
             drawing = self._new_executables() if setting is None else setting.executables
-            judged = judge(contenders, partial(_outcome, executables=drawing), weighting)
+            judged = judge(contenders, partial(outcome, executables=drawing), weighting)
             notes = training_notes(
                 fits, [one.fitted for one in judged], interrupted=interrupted, by_elbo=self.weights == "elbo"
             )
@@ -378,41 +375,3 @@ class SDVI:
         laid_out = guide.for_layout(layout_of(target.coordinates))
         check_guide("for_layout() of the guide gave", laid_out)
         return laid_out
-
-
-def _outcome(contender: Contender[PathFit], executables: Executables) -> Outcome:
-    fit = contender.work
-    status, message = verdict(fit)
-    return Outcome(
-        evidence=fit.evidence,
-        elbo=fit.elbo,
-        elbo_error=math.nan if fit.estimate is None else fit.estimate.error,
-        acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
-        steps=fit.steps,
-        evaluations=fit.evaluations,
-        status=status,
-        message=message,
-        component=_component(contender, executables),
-        gradient=fit.gradient.estimator,
-        guide=FittedGuide(
-            fit.guide, None if fit.start is None else fit.params, layout_of(contender.target.coordinates)
-        ),
-        history=fit.history,
-        phases=() if fit.start is None else tuple(fit.start.phases),
-    )
-
-
-def _component(contender: Contender[PathFit], executables: Executables) -> Component:
-    fit = contender.work
-    if (found := fit.evidence).particles is not None:
-        return particle_draws(contender.target, found.particles, found.log_evidence, executables)
-    return truncated_guide(
-        contender.target,
-        fit.guide,
-        None if fit.start is None else fit.params,
-        executables,
-        contender.label,
-        acceptance=0.0 if fit.estimate is None else fit.estimate.acceptance,
-        weighed=fit.estimate is not None and fit.estimate.zero_density > 0,
-        tries=fit.options.rejection_tries,
-    )

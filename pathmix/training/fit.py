@@ -4,15 +4,12 @@ What it needs computed it asks for (`engine/requests.py`): paths of one structur
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from pathmix.engine.batching import in_batches
 from pathmix.engine.executables import Executables
@@ -34,6 +31,7 @@ from pathmix.training.estimators import OWN_MINIBATCHES, Gradient, Seen
 from pathmix.training.importance import Importance, importance
 from pathmix.training.loop import TrainingState
 from pathmix.training.minibatches import Minibatches
+from pathmix.training.options import Told, TrainingOptions, Turn
 from pathmix.training.settling import last_steps
 from pathmix.training.starts import Start, falling_rates, likelihood_powers
 from pathmix.training.watch import JumpWatch
@@ -46,28 +44,6 @@ _RISE_SAMPLES = 256
 _FEWEST_TRIED = 64
 _TRIED_BYTES = 2**25
 _INERT_ROWS = 64
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    optimizer: optax.GradientTransformation
-    particles: int
-    elbo_samples: int
-    annealing: float = 0.0  # share of a start's first stretch with a tempered likelihood
-    adapt_gradient: bool = True  # to jumps of the density
-    rejection_tries: int = 20
-    stop_early: bool = True  # where further steps would bring next to nothing
-    at_mean: bool = False  # the first start is at the prior's mean with scale one, not matched to the prior
-
-
-class Turn(NamedTuple):
-    """What a start did in one call."""
-
-    steps: int
-    elbo: float
-
-
-Told = Callable[[Turn], None]
 
 
 class PathFit:

@@ -8,7 +8,8 @@ from pathmix.engine.requests import Asking, together
 from pathmix.guides.base import Params, moments
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows, SiteValues
-from pathmix.training.fit import PathFit, Told
+from pathmix.training.fit import PathFit
+from pathmix.training.options import Told
 from pathmix.training.pooled import Prior
 from pathmix.training.starts import Start, Starts
 

@@ -135,6 +135,13 @@ def test_batches_have_few_sizes():
     assert capacity(100, 2**27, 2**28, None) == 2 and capacity(1, 2**29, 2**28, None) == 1
 
 
+def test_batches_side_by_side_have_few_sizes(monkeypatch):
+    monkeypatch.setattr("pathmix.engine.members.takes_turns", lambda: False)
+    assert [capacity(n, 0, 2**28, None) for n in (1, 6, 9, 1_000)] == [8, 8, 16, 512]
+    assert [capacity(n, 0, 2**28, 32) for n in (1, 8, 33)] == [32, 32, 64]
+    assert capacity(1, 2**27, 2**28, None) == 2 and capacity(1, 2**29, 2**28, None) == 1
+
+
 def test_precisions_follow_one_another():
     """What was found out in single precision is none of the other's business."""
     number = np.array([1.0 + 1e-12])

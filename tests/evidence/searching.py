@@ -10,7 +10,8 @@ from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
 from pathmix.regions.region import read_region
 from pathmix.target.target import make_target
-from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.fit import PathFit
+from pathmix.training.options import TrainingOptions
 
 
 def paths_of(model, *args):

@@ -25,7 +25,8 @@ from pathmix.regions.region import read_region
 from pathmix.target.switches import evaluate_marked
 from pathmix.target.target import Density, make_target
 from pathmix.training.estimators import Gradient, mixed
-from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.fit import PathFit
+from pathmix.training.options import TrainingOptions
 from tests import exact
 from tests.zoo import programs, pyro_programs
 

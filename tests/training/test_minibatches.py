@@ -16,8 +16,9 @@ from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Plate
-from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.fit import PathFit
 from pathmix.training.minibatches import Minibatches
+from pathmix.training.options import TrainingOptions
 from tests import exact
 from tests.paths import target_of
 

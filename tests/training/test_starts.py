@@ -20,7 +20,8 @@ from pathmix.regions.region import read_region
 from pathmix.target.layout import layout_of
 from pathmix.target.target import make_target
 from pathmix.training.donors import Donors
-from pathmix.training.fit import PathFit, TrainingOptions
+from pathmix.training.fit import PathFit
+from pathmix.training.options import TrainingOptions
 from pathmix.training.pooled import Prior, pool
 from pathmix.training.starts import Start, Starts, likelihood_powers
 from tests import exact
