@@ -14,7 +14,7 @@ from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
-from pathmix.engine.members import cohorts
+from pathmix.engine.members import cohorts, takes_turns
 from pathmix.engine.progress import Progress
 from pathmix.engine.requests import Answer, Asking, conducted, labelled
 from pathmix.engine.threads import Threads
@@ -51,11 +51,12 @@ class Workshop:
     def rehearse(self, fit: PathFit) -> None:
         """Begin to compile, beside everything else, what a new structure needs.
 
-        Large ones wait until it is known that they matter.
+        Accelerators wait until it is known how many members there are, and large ones until it is known that
+        they matter.
         """
         kind = (fit.target.structure, fit.guide)
         is_small = len(fit.target.sites) <= _REHEARSED_SITES
-        if kind not in self._seen and fit.trainable and is_small:
+        if kind not in self._seen and fit.trainable and is_small and takes_turns():
             self._seen.add(kind)
             self.executor.begin(lambda: self.executables.answer(fit.rehearsal()))
 

@@ -137,9 +137,9 @@ def test_batches_have_few_sizes():
 
 def test_batches_side_by_side_have_few_sizes(monkeypatch):
     monkeypatch.setattr("pathmix.engine.members.takes_turns", lambda: False)
-    assert [capacity(n, 0, 2**28, None) for n in (1, 6, 9, 1_000)] == [8, 8, 16, 512]
-    assert [capacity(n, 0, 2**28, 32) for n in (1, 8, 33)] == [32, 32, 64]
-    assert capacity(1, 2**27, 2**28, None) == 2 and capacity(1, 2**29, 2**28, None) == 1
+    assert [capacity(n, 0, 2**28, None) for n in (1, 6, 9, 1_000)] == [1, 8, 16, 512]
+    assert [capacity(n, 0, 2**28, 32) for n in (7, 8, 33)] == [32, 32, 64]
+    assert capacity(8, 2**27, 2**28, None) == 2 and capacity(1, 2**29, 2**28, None) == 1
 
 
 def test_precisions_follow_one_another():
