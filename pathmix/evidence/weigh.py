@@ -14,6 +14,7 @@ from pathmix.evidence.settle import SHORT, quick, settle
 from pathmix.posterior.evidence import NO_DENSITY, UNKNOWN, Efforts, Evidence
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
+from pathmix.training.importance import importance
 from pathmix.training.phases import Workshop
 
 _log = logging.getLogger("pathmix")
@@ -207,8 +208,8 @@ def _first(fit: PathFit) -> Evidence:
         return UNKNOWN
     if fit.target.dim == 0:
         return Evidence(fit.estimate.elbo, 0.0, "exact")
-    assert fit.importance is not None
-    found = of_importance(fit.importance)
+    assert fit.log_ratios is not None
+    found = of_importance(importance(fit.log_ratios))
     return found if found.settled else found._replace(doubts=("unsought",))
 
 

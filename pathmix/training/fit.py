@@ -28,7 +28,6 @@ from pathmix.training.compiled import make_unconstrain
 from pathmix.training.drawing import draw
 from pathmix.training.estimates import ElboEstimate, Rise, estimated, rise_between
 from pathmix.training.estimators import OWN_MINIBATCHES, Gradient, Seen
-from pathmix.training.importance import Importance, importance
 from pathmix.training.loop import TrainingState
 from pathmix.training.minibatches import Minibatches
 from pathmix.training.options import Told, TrainingOptions, Turn
@@ -74,7 +73,7 @@ class PathFit:
         self.unusable = 0
         self.evaluations = 0
         self.estimate: ElboEstimate | None = None
-        self.importance: Importance | None = None  # from the draws of that estimate
+        self.log_ratios: np.ndarray | None = None  # of the draws of that estimate, -inf outside
         self.evidence: Evidence = UNKNOWN
         self.rise: Rise | None = None
         self._estimated_after: int | None = None  # steps
@@ -346,7 +345,7 @@ class PathFit:
             if np.sum(inside & ~np.isneginf(log_ratios)) >= _ENOUGH_ACCEPTED * wanted:
                 break
         self.estimate = estimated(log_ratios, inside, lost)
-        self.importance = importance(np.where(inside, log_ratios, -np.inf))
+        self.log_ratios = np.where(inside, log_ratios, -np.inf)
 
     def weigh(self) -> Asking[None]:
         """The final ELBO, and how much of it the last quarter of training brought."""
