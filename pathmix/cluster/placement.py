@@ -8,10 +8,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection
 
+from pathmix.engine.executables import MOST_KEPT
+
 _FIRST_COMPILING = 1.0  # seconds, until any is known
 _FIRST_COMPUTING = 0.05
 _WEIGHT = 0.2  # of the latest in an average
-_MOST_KEPT = 256  # functions that a worker is taken to have
 
 
 class Placement:
@@ -64,5 +65,5 @@ class Placement:
         kept = self._compiled[worker]
         kept[function] = None
         kept.move_to_end(function)
-        if len(kept) > _MOST_KEPT:
+        if len(kept) > MOST_KEPT:
             kept.popitem(last=False)

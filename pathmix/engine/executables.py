@@ -25,7 +25,7 @@ from pathmix.errors import UnwritableError
 # How many are kept, of four to six megabytes each; more than there are tasks that take turns. The kernel
 # limits the memory maps of a process (65,530, unless it is told otherwise), of which an executable takes some
 # 70, and a process that needs more just ends.
-_MOST_KEPT = 160
+MOST_KEPT = 160
 _MOST_MAPS = 40_000
 _MOST_SHIPPED = 4_096  # that others compile: tens of kilobytes each
 _UNKNOWN = object()
@@ -99,7 +99,7 @@ class Executables:
         """A function of arrays, which `build` gives if it has not been compiled yet."""
         leaves, tree = jax.tree.flatten(args)
         types = (tree, *map(jax.typeof, leaves), *_places(leaves))
-        return self._entry((key, types), lambda _: build())(*args)
+        return self._entry((key, types), lambda _: build(), self._lower)(*args)
 
     def answer(self, requests: Sequence[Request]) -> list[Any]:
         """The answers to requests; those that one executable can compute are batches of one call."""
@@ -141,10 +141,11 @@ class Executables:
         first = requests[0]
         try:
             batch = stacked(requests, size, self._fixed, late=self._crew is not None)
+            key = (first.key, batch.form, _places(jax.tree.leaves(batch.arrays)))
             entry = self._entry(
-                (first.key, batch.form, _places(jax.tree.leaves(batch.arrays))),
+                key,
                 lambda packings: batched(first.build(), batch.form, packings),
-                lower=None if self._crew is None else self._ship,
+                partial(self._lower_once, (key, *_settings())) if self._crew is None else self._ship,
             )
             traced = list(entry.results)
             unread = traced[0].places(first.ignored) if traced and first.ignored else frozenset()
@@ -166,15 +167,24 @@ class Executables:
             self._sizes[request.key] = found
             return found
 
-    def _lower(self, key: Hashable, build: _Build, results: list[Packing], args: tuple[Any, ...]) -> Any:
+    @property
+    def built(self) -> int:
+        """How often a function was not there, and had to be compiled or read."""
+        return self._built
+
+    def _lower(self, build: _Build, results: list[Packing], args: tuple[Any, ...]) -> Any:
+        return jax.jit(build(results), compiler_options=self._options).lower(*args)
+
+    def _lower_once(self, key: Hashable, build: _Build, results: list[Packing], args: tuple[Any, ...]) -> Any:
+        """From the shelf; where there are many, what is not there is put there first."""
         found = self._shelf.lowered(key, args, self._options)
-        if found is None and len(self._entries) > _MOST_KEPT // 2:
+        if found is None and len(self._entries) > MOST_KEPT // 2:
             with suppress(UnwritableError):
                 self._shelf.put(key, build(results), args, results)
                 found = self._shelf.lowered(key, args, self._options)
         results.clear()
         if found is None:
-            return jax.jit(build(results), compiler_options=self._options).lower(*args)
+            return self._lower(build, results, args)
         results += found.results
         return found
 
@@ -191,14 +201,14 @@ class Executables:
         self,
         key: Hashable,
         build: _Build,
-        lower: Callable[[_Build, list[Packing], tuple[Any, ...]], Any] | None = None,
+        lower: Callable[[_Build, list[Packing], tuple[Any, ...]], Any],
     ) -> _Entry:
-        key = (key, *(str(getattr(jax.config, f"jax_{name}", None)) for name in _TRACED_WITH))
+        key = (key, *_settings())
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
                 keep = partial(_everywhere.keep, key) if self._shared else _forget
-                make = partial(_Entry, build, lower or partial(self._lower, key), keep)
+                make = partial(_Entry, build, lower, keep)
                 entry = self._entries[key] = _everywhere.get(key, make) if self._shared else make()
                 self._built += 1
                 self._make_room()
@@ -206,7 +216,7 @@ class Executables:
             return entry
 
     def _make_room(self) -> None:
-        fitting = _MOST_KEPT if self._crew is None else _MOST_SHIPPED
+        fitting = MOST_KEPT if self._crew is None else _MOST_SHIPPED
         if self._built % _LOOK_EVERY == 0 and _memory_maps() > _MOST_MAPS:
             fitting = len(self._entries) // 2
             _everywhere.let_go()
@@ -248,6 +258,11 @@ def _of_member(arrays: list[Any], number: int, vectors: int) -> tuple[list[Any],
 
 def _forget(_: _Entry) -> None:
     """Keep it for nobody else."""
+
+
+def _settings() -> tuple[str, ...]:
+    """Of JAX's, that what is traced depends on."""
+    return tuple(str(getattr(jax.config, f"jax_{name}", None)) for name in _TRACED_WITH)
 
 
 def _places(leaves: Sequence[Any]) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import jax
@@ -54,13 +55,20 @@ class _BlasCap:
 def _one_thread_each() -> Any:
     if torch := sys.modules.get("torch"):
         torch.get_num_threads()  # counts those of MKL on first use, and must not count one
-    loaded = ThreadpoolController()
+    loaded = _libraries(len(sys.modules))
     capped = [
         pool["filepath"]
         for pool in loaded.info()
         if pool["user_api"] == "blas" and pool.get("threading_layer") != "openmp"
     ]
     return loaded.select(filepath=capped).limit(limits=1)
+
+
+@lru_cache(1)
+def _libraries(modules: int) -> ThreadpoolController:
+    """Looked for again when there are other modules: it takes milliseconds, and workers ask for each job."""
+    del modules
+    return ThreadpoolController()
 
 
 _blas_cap = _BlasCap()

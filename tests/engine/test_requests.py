@@ -195,7 +195,7 @@ def test_executables_are_given_up_when_there_are_too_many(monkeypatch):
         call(key)
     assert len(executables) < 32
     monkeypatch.undo()
-    monkeypatch.setattr("pathmix.engine.executables._MOST_KEPT", 3)
+    monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 3)
     executables, built = Executables(), []
     for key in (*range(10), 9, 0):
         assert call(key) == 1.0 + key

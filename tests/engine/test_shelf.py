@@ -29,7 +29,7 @@ def asked_for(number, traced, function=jnp.sin):
 def test_what_made_room_is_read_again_with_the_same_answers(monkeypatch):
     requests, traced = [asked_for(number, []) for number in range(12)], []
     expected = [Executables().answer([one])[0] for one in requests]
-    monkeypatch.setattr("pathmix.engine.executables._MOST_KEPT", 4)
+    monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 4)
     executables = Executables()
     requests = [asked_for(number, traced) for number in range(12)]
     for _ in range(3):
@@ -43,7 +43,7 @@ def test_what_made_room_is_read_again_with_the_same_answers(monkeypatch):
 
 
 def test_what_calls_python_is_traced_again(monkeypatch):
-    monkeypatch.setattr("pathmix.engine.executables._MOST_KEPT", 2)
+    monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 2)
     executables, traced = Executables(), []
 
     def on_host(x):
@@ -81,5 +81,5 @@ def test_a_posterior_has_the_same_bits(monkeypatch, threads):
         ).run(0, 0.5)
 
     quiet = run(2)
-    monkeypatch.setattr("pathmix.engine.executables._MOST_KEPT", 2)
+    monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 2)
     assert bits(run(threads)) == bits(quiet)
