@@ -1,7 +1,7 @@
 """Where a driver becomes the bottleneck: a simulation of clusters that are not at hand.
 
 The driver does one thing at a time: it runs the program (`discovery`, for each path), traces what is new
-(`tracing`, for each structure), hands out jobs and takes results (`call`), and weighs paths (`weighing`).
+(`tracing`, for each structure), hands out jobs and takes results (`call`), and has a `rest` for each path.
 Workers compile a structure once each, and compute. Phases of successive halving share the work equally and
 wait for their last job. Costs are what `benchmarks.cluster` measured, unless others are given.
 
@@ -26,7 +26,7 @@ class Costs:
     discovery: float
     tracing: float
     call: float
-    weighing: float
+    rest: float
     compiling: float
     work: float  # for each path, on average, in training and evidences
     job: float  # the longest a job takes, for each of its paths
@@ -91,7 +91,7 @@ def simulate(workers, paths, structures, costs):
             for cohort in range(cohorts):
                 done[cohort] = cluster.compute(cohort % structures, left / jobs, after=done[cohort])
     cluster.wait()
-    cluster.drive(paths * costs.weighing)
+    cluster.drive(paths * costs.rest)
     return Simulated(cluster.clock, cluster.busy / cluster.clock, cluster.worked / cluster.clock / workers)
 
 
@@ -101,10 +101,10 @@ def main():
     parser.add_argument("--structures", type=int, default=1_000)
     parser.add_argument("--work", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     for name, value in (
-        ("discovery", 0.031),
-        ("tracing", 0.2),
-        ("call", 0.002),
-        ("weighing", 0.017),
+        ("discovery", 0.015),
+        ("tracing", 0.23),
+        ("call", 0.0016),
+        ("rest", 0.035),
         ("compiling", 0.6),
         ("job", 1.0),
     ):
