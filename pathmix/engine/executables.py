@@ -38,6 +38,7 @@ _TRACED_WITH = (
 MEMORY_LIMIT = 2**28  # bytes that a batch may take
 
 _Build = Callable[[list[Packing]], Callable[..., Any]]  # adds what it returns, once it is traced
+_Lower = Callable[[_Build, list[Packing], tuple[Any, ...]], Any]  # to be compiled, here or elsewhere
 
 # Tracing is Python, which one thread at a time can run: many that try keep discovery from its turns.
 _tracing = threading.Lock()
@@ -47,11 +48,12 @@ _tracing = threading.Lock()
 class _Entry:
     """A function of arguments of certain types, compiled when it is first called.
 
-    What was traced is let go then: it is as large as the code, and may hold the user's data.
+    What was traced, and who asked for it, is let go then: it is as large as the code, and may hold the user's
+    data.
     """
 
     build: _Build | None
-    lower: Callable[[_Build, list[Packing], tuple[Any, ...]], Any]  # to be compiled, here or elsewhere
+    lower: _Lower | None
     keep: Callable[["_Entry"], None]  # once it is compiled
     results: list[Packing] = field(default_factory=list)  # of a batch, once it is traced
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -61,11 +63,11 @@ class _Entry:
         if self.function is None:
             with self.lock:
                 if self.function is None:
-                    assert self.build is not None
+                    assert self.build is not None and self.lower is not None
                     with _tracing:
                         lowered = self.lower(self.build, self.results, args)
                     self.function = lowered.compile()
-                    self.build = None
+                    self.build = self.lower = None
                     self.keep(self)
         return self.function(*args)
 
@@ -201,7 +203,7 @@ class Executables:
         self,
         key: Hashable,
         build: _Build,
-        lower: Callable[[_Build, list[Packing], tuple[Any, ...]], Any],
+        lower: _Lower,
     ) -> _Entry:
         key = (key, *_settings())
         with self._lock:

@@ -172,6 +172,16 @@ def test_what_failed_is_kept_by_nobody():
     assert kept() is None
 
 
+def test_what_is_shared_does_not_hold_who_compiled_it():
+    executables = Executables(shared=True)
+    executables.answer([request(1)])
+    executables.call("shared", lambda: lambda x: x + 1, 1.0)
+    kept = weakref.ref(executables)
+    del executables
+    gc.collect()
+    assert kept() is None
+
+
 def test_cohorts_are_of_one_kind_and_leave_every_thread_some():
     groups = cohorts(range(25), lambda n: n % 2, threads=2)
     assert sorted(n for group in groups for n in group) == list(range(25))
