@@ -91,7 +91,7 @@ class Shipped:
         def flat(fixed: Sequence[Any], moving: Sequence[Any]) -> Any:
             return built(*_unsorted(*tree.unflatten([*fixed, *moving])))
 
-        shapes = [jax.ShapeDtypeStruct(np.shape(leaf), _dtype(leaf)) for leaf in leaves]
+        shapes = [stablehlo.shape(leaf) for leaf in leaves]
         function, content = stablehlo.written(
             flat, shapes[:count], shapes[count:], where="computed elsewhere"
         )
@@ -104,7 +104,10 @@ class Shipped:
 
     def __call__(self, *args: Any) -> Any:
         fixed, moving = map(jax.tree.leaves, _sorted(*args))
-        moving = [leaf if hasattr(leaf, "shape") else np.asarray(leaf, _dtype(leaf)) for leaf in moving]
+        moving = [
+            leaf if hasattr(leaf, "shape") else np.asarray(leaf, stablehlo.shape(leaf).dtype)
+            for leaf in moving
+        ]
         return self._results.unflatten(self._send(self._function, fixed, moving, args[0]))
 
 
@@ -129,7 +132,3 @@ def _sorted(count: Any, common: Any, arrays: Any) -> tuple[Any, Any]:
 def _unsorted(fixed: Any, moving: Any) -> tuple[Any, Any, Any]:
     count, common, rest = moving
     return count, common, (*fixed, *rest)
-
-
-def _dtype(leaf: Any) -> Any:
-    return jax.dtypes.canonicalize_dtype(getattr(leaf, "dtype", None) or np.result_type(leaf))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
 
 from pathmix.engine import stablehlo
 from pathmix.engine.packing import Packing
@@ -35,7 +34,9 @@ class Shelf:
         """Trace a function of such arguments, and write it down; an error where that cannot be."""
         leaves, tree = jax.tree.flatten(args)
         found, content = stablehlo.written(
-            lambda *given: function(*tree.unflatten(given)), *map(_shape, leaves), where="kept for later"
+            lambda *given: function(*tree.unflatten(given)),
+            *map(stablehlo.shape, leaves),
+            where="kept for later",
         )
         with self._lock:
             self._kept[key] = _Written(content, found.out_tree, tuple(results))
@@ -59,8 +60,3 @@ class _Lowered:
     def compile(self) -> Callable[..., Any]:
         compiled, tree = self._lowered.compile(), self._tree
         return lambda *args: tree.unflatten(jax.tree.leaves(compiled(*jax.tree.leaves(args))))
-
-
-def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
-    dtype = getattr(leaf, "dtype", None) or np.result_type(leaf)
-    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(dtype))

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 from jax import export
 
 from pathmix.errors import UnwritableError
@@ -19,6 +20,12 @@ def written(function: Callable[..., Any], *shapes: Any, where: str) -> tuple[exp
         return found, bytes(found.serialize())
     except (NotImplementedError, ValueError) as error:
         raise UnwritableError(f"Code that calls back to Python cannot be {where}: {error}") from error
+
+
+def shape(leaf: Any) -> jax.ShapeDtypeStruct:
+    """Of an array or a number, as compiled code sees it."""
+    dtype = getattr(leaf, "dtype", None) or np.result_type(leaf)
+    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(dtype))
 
 
 def read(content: bytes) -> export.Exported:

@@ -20,6 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from pathmix.engine import stablehlo
 from pathmix.engine.noise import Normals
 from pathmix.engine.requests import Answer, Failed, Request
 from pathmix.errors import FileError
@@ -84,7 +85,7 @@ class Journal:
         """The structure of an answer; found by tracing, which compiles nothing."""
         key = (request.key, request.common)
         if key not in self._trees:
-            given = jax.tree.map(_shape, (request.fixed, request.moving))
+            given = jax.tree.map(stablehlo.shape, (request.fixed, request.moving))
             found = jax.eval_shape(request.build(), request.common, *given)
             self._trees[key] = jax.tree.structure(request.wanted(found))
         return self._trees[key]
@@ -176,8 +177,3 @@ def _content(tree: Any) -> bytes:
             found.update(f"{array.dtype} {array.shape}".encode())
             found.update(np.ascontiguousarray(array).tobytes())
     return found.digest()
-
-
-def _shape(leaf: Any) -> jax.ShapeDtypeStruct:
-    dtype = getattr(leaf, "dtype", None) or np.result_type(leaf)
-    return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(dtype))
