@@ -10,6 +10,8 @@ import pytest
 import pathmix
 from pathmix.engine.executables import Executables
 from pathmix.engine.requests import Request
+from pathmix.engine.shared import Shared
+from pathmix.engine.shelf import Shelf
 from tests.cluster.programs import bits
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -80,6 +82,15 @@ def test_a_posterior_has_the_same_bits(monkeypatch, threads):
             model, discovery=discovery, allocation=allocation, threads=threads, progress=False
         ).run(0, 0.5)
 
-    quiet = run(2)
+    quiet, read, lowered = run(2), [], Shelf.lowered
+
+    def told(self, key, args, options):
+        found = lowered(self, key, args, options)
+        read.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Shelf, "lowered", told)
     monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 2)
+    monkeypatch.setattr("pathmix.engine.executables._everywhere", Shared(0))
     assert bits(run(threads)) == bits(quiet)
+    assert sum(read) > 20
