@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -22,11 +23,10 @@ from pathmix.engine.shared import Shared
 from pathmix.engine.shelf import Shelf
 from pathmix.errors import UnwritableError
 
-# How many are kept, of four to six megabytes each; more than there are tasks that take turns. The kernel
-# limits the memory maps of a process (65,530, unless it is told otherwise), of which an executable takes some
-# 70, and a process that needs more just ends.
+# How many are kept, of four to six megabytes each. The kernel limits the memory maps of a process, of which
+# an executable takes some 70, with jax 0.11 up to 600, and a process that needs more just ends.
 MOST_KEPT = 160
-_MOST_MAPS = 40_000
+_OF_MAPS, _USUAL_MAPS = 0.6, 65_530
 _MOST_SHIPPED = 4_096  # that others compile: tens of kilobytes each
 _UNKNOWN = object()
 _LOOK_EVERY = 16  # executables
@@ -91,6 +91,7 @@ class Executables:
         self._facts: dict[Hashable, Any] = {}
         self._fixed, self._shelf = Kept(), Shelf()
         self._built = self._given_up = 0
+        self._most = MOST_KEPT
         self._lock = threading.Lock()
         self._crew: tuple[Crew, Engine] | None = None
 
@@ -217,12 +218,20 @@ class Executables:
             self._entries.move_to_end(key)
             return entry
 
+    @property
+    def room(self) -> int:
+        """How many are kept at a time."""
+        return min(self._most, MOST_KEPT) if self._crew is None else _MOST_SHIPPED
+
     def _make_room(self) -> None:
-        fitting = MOST_KEPT if self._crew is None else _MOST_SHIPPED
-        if self._built % _LOOK_EVERY == 0 and _memory_maps() > _MOST_MAPS:
-            fitting = len(self._entries) // 2
-            _everywhere.let_go()
-        self._keep(max(fitting, 1))
+        if self._crew is None and self._built % _LOOK_EVERY == 0:
+            maps, most = _memory_maps(), _most_maps()
+            if maps > most:
+                self._most = max(3 * len(self._entries) // 4, 1)
+                _everywhere.let_go()
+            elif maps < most // 2:
+                self._most = MOST_KEPT
+        self._keep(self.room)
 
     def _keep(self, most: int) -> None:
         while len(self._entries) > most:
@@ -276,6 +285,15 @@ def _return_memory() -> None:
     """To the system: glibc keeps what was freed between what is in use, and executables are large."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
+
+
+@lru_cache
+def _most_maps() -> int:
+    """That this process shall have."""
+    try:
+        return int(_OF_MAPS * int(Path("/proc/sys/vm/max_map_count").read_text()))
+    except (OSError, ValueError):
+        return int(_OF_MAPS * _USUAL_MAPS)
 
 
 def _memory_maps() -> int:

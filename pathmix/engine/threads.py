@@ -14,7 +14,7 @@ from pathmix.engine.precision import Precision, precision_scope
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _ENDED = object()
-_MOST_OPEN = 128
+MOST_OPEN = 128  # tasks that take turns
 
 
 class Threads:
@@ -52,7 +52,7 @@ class Threads:
 
         return scoped
 
-    def take_turns(self, tasks: Sequence[Iterator[object]]) -> None:
+    def take_turns(self, tasks: Sequence[Iterator[object]], most_open: int = MOST_OPEN) -> None:
         """Advance tasks by a step each, in turns, until all have ended; Ctrl-C stops them between steps.
 
         Of very many, some wait until others have ended: what each of them has compiled cannot all be kept.
@@ -60,7 +60,7 @@ class Threads:
         waiting: SimpleQueue[Iterator[object]] = SimpleQueue()
         later: SimpleQueue[Iterator[object]] = SimpleQueue()
         for number, task in enumerate(tasks):
-            (waiting if number < _MOST_OPEN else later).put(task)
+            (waiting if number < most_open else later).put(task)
 
         def work(_: int) -> None:
             # Who finds nothing waiting is not needed again: there are never more tasks than now.

@@ -19,8 +19,11 @@ _TOGETHER = 0.05  # of the weight: each of them as little as nobody asks for a s
 _UNSETTLED = 1e-4  # a claim that is not settled may be wrong by far
 
 
-def small(contenders: Sequence[Contender[PathFit]]) -> set[PathFit]:
-    """The problems that were looked at and claim least, as long as they claim next to nothing."""
+def small(contenders: Sequence[Contender[PathFit]], *, crowded: bool = False) -> set[PathFit]:
+    """The problems that were looked at and claim least, as long as they claim next to nothing.
+
+    All together may claim little too, unless it is `crowded`: then training is no better than a look.
+    """
     logs = [one.work.evidence.log_evidence for one in contenders]
     if not np.any(np.isfinite(logs)):
         return set()
@@ -40,7 +43,7 @@ def small(contenders: Sequence[Contender[PathFit]]) -> set[PathFit]:
     found, total = set[PathFit](), 0.0
     for fit, claim in sorted(claims.items(), key=lambda item: item[1]):
         total += claim
-        if not (claim < NEGLIGIBLE and total <= _TOGETHER):
+        if not (claim < NEGLIGIBLE and (crowded or total <= _TOGETHER)):
             break
         found.add(fit)
     return found

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from pathmix.allocation import Uniform
+from pathmix.allocation import Allocation, OnlineAllocation, Uniform
 from pathmix.discovery.base import Rating
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.progress import Progress
@@ -21,6 +21,7 @@ from pathmix.training.phases import Schedule, Workshop, initialise, optimise
 from pathmix.training.starts import Starts
 
 _MOST = 4  # a round has at most so small a part of the budget
+_FEWEST_STEPS = 10  # in a first phase: with fewer, training tells less than a first look
 _FAR = 30.0  # nats below the best
 _LENDERS = 4  # paths from which others take over what they have found
 _STARTS = Starts(3)  # one of them from what other paths have found
@@ -37,14 +38,14 @@ class Scouting:
         workshop: Workshop,
         progress: Progress,
         iterations: int,
-        budget: int,
+        allocation: Allocation,
         efforts: Efforts,
         *,
         several: bool,
         by_evidence: bool = True,
     ) -> None:
         self.workshop, self.progress, self.efforts = workshop, progress, efforts
-        self.iterations, self.budget, self.by_evidence = iterations, budget, by_evidence
+        self.iterations, self.allocation, self.by_evidence = iterations, allocation, by_evidence
         self.starts = _STARTS if several else None
         self._smallest = math.inf
         self._seen: set[PathFit] = set()
@@ -55,10 +56,7 @@ class Scouting:
         if self.workshop.executor.stopping.is_set():
             return Rating({})
         fitting = problems(contenders)
-        new = [one for one in fitting if one.work not in self._seen]
-        self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")
-        self._seen.update(one.work for one in new)
-        self._look_at(new)
+        new = self._look_at_new(fitting)
         enough = self._looked_at_enough(contenders)
         self._train([o for o in new if self._needs_training(o) and o.work not in enough], fitting)
         ranked = sorted(fitting, key=lambda one: -_worth(one.work))
@@ -72,11 +70,15 @@ class Scouting:
     def set_aside(self, contenders: Sequence[Fitting]) -> None:
         """Leave out what is far below the best, or claims next to nothing: its first evidence stays.
 
-        Paths that prior runs took get the benefit of the doubt: a first look may miss a narrow mode. After
+        Paths that prior runs took get the benefit of the doubt: a first look may miss a narrow mode. Where
+        there are too many for training, all are looked at first, and whatever that settles is left out. After
         Ctrl-C nothing more is trained, so what was looked at is left with that.
         """
-        fitting, enough = problems(contenders), self._looked_at_enough(contenders)
-        interrupted = self.workshop.executor.stopping.is_set()
+        fitting, interrupted = problems(contenders), self.workshop.executor.stopping.is_set()
+        crowded = self.by_evidence and self._is_crowded(len(fitting))
+        if crowded and not interrupted:
+            self._look_at_new(fitting)
+        enough = self._looked_at_enough(contenders, crowded=crowded)
         best = max((_worth(one.work) for one in fitting if one.work.evidence.is_known), default=-math.inf)
         for one in fitting:
             fit = one.work
@@ -86,9 +88,22 @@ class Scouting:
             fit.was_cut_off = interrupted and fit.evidence.is_known and not begun
             fit.was_set_aside = fit in self._seen and (hopeless or fit.was_cut_off)
 
-    def _looked_at_enough(self, contenders: Sequence[Fitting]) -> set[PathFit]:
+    def _is_crowded(self, count: int) -> bool:
+        """Whether the budget is next to nothing for each of so many."""
+        if isinstance(self.allocation, OnlineAllocation):  # which has more rounds
+            return False
+        return self.allocation.iterations(self.allocation.phases(count), count) < _FEWEST_STEPS
+
+    def _looked_at_enough(self, contenders: Sequence[Fitting], *, crowded: bool = False) -> set[PathFit]:
         """ELBOs need guides."""
-        return small(contenders) & self._seen if self.by_evidence else set()
+        return small(contenders, crowded=crowded) & self._seen if self.by_evidence else set()
+
+    def _look_at_new(self, fitting: Sequence[Fitting]) -> list[Fitting]:
+        new = [one for one in fitting if one.work not in self._seen]
+        self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")
+        self._seen.update(one.work for one in new)
+        self._look_at(new)
+        return new
 
     def _look_at(self, new: Sequence[Fitting]) -> None:
         """At paths whose densities are small, without compiling anything else."""
@@ -125,7 +140,7 @@ class Scouting:
         if not new:
             return
         self.initialise(new)
-        iterations = min(self.iterations, self.budget // (_MOST * len(new)))
+        iterations = min(self.iterations, self.allocation.budget // (_MOST * len(new)))
         if iterations:
             schedule = Schedule(Uniform(iterations * len(new)), self.starts)
             optimise(self.workshop, schedule, new, self.log_c, self.progress, lenders=lenders)

@@ -256,7 +256,7 @@ class SDVI:
                 workshop,
                 progress,
                 iterations,
-                self.allocation.budget,
+                allocation,
                 efforts,
                 several=self.starts != 1,
                 by_evidence=self.weights != "elbo",

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pathmix.errors import MissingExtraError
 from pathmix.target.labels import shortened
 
@@ -53,6 +55,30 @@ def colours(count: int) -> list[Any]:
 def bare(ax: "Axes") -> None:
     """Without a frame on the right and above."""
     ax.spines[["right", "top"]].set_visible(False)
+
+
+def explained(ax: "Axes", x: np.ndarray, y: np.ndarray | None = None) -> None:
+    """With a legend where fewest points are: to the left or right of numbers, or in a corner of a curve.
+
+    matplotlib can look for the best place itself, but warns if that takes it a second.
+    """
+    inside = np.isfinite(x) if y is None else np.isfinite(x) & np.isfinite(y)
+    right = _upper(x[inside])
+    corners = {"upper left": ~right, "upper right": right}
+    if y is not None:
+        upper = _upper(y[inside])
+        lower = {"lower left": ~right & ~upper, "lower right": right & ~upper}
+        corners = {name: side & upper for name, side in corners.items()} | lower
+    place = min(corners, key=lambda name: np.sum(corners[name]))
+    ax.legend(frameon=False, fontsize="small", loc=place)
+
+
+def _upper(values: np.ndarray) -> np.ndarray:
+    """Those in the upper half of the range."""
+    if not len(values):
+        return np.zeros(0, bool)
+    low, high = np.quantile(values, (0.001, 0.999))
+    return values > (low + high) / 2
 
 
 def beside(label: str) -> str:

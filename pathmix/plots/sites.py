@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pathmix.errors import PathmixError, ValueLookupError
-from pathmix.plots.axes import MOST_NAMED, OTHERS, bare, beside, colours, on, plain
+from pathmix.plots.axes import MOST_NAMED, OTHERS, bare, beside, colours, explained, on, plain
 from pathmix.posterior.draws import Draws
 from pathmix.posterior.posterior import Posterior
 
@@ -59,7 +59,7 @@ def marginal(
     ax.set_xlabel(plain(name))
     ax.set_ylabel("probability" if whole else "density")
     ax.set_title(f"exists with probability {np.mean(~np.isnan(values)):.3g}", fontsize="medium")
-    ax.legend(frameon=False, fontsize="small")
+    explained(ax, values[finite])
     bare(ax)
     return ax
 
@@ -102,7 +102,7 @@ def predictive(
         ax.plot(over, data, "k.", markersize=4, label="data")
     ax.set_xlabel("position" if x is None else "x")
     ax.set_ylabel(plain(name))
-    ax.legend(frameon=False, fontsize="small")
+    explained(ax, np.tile(over, 2), np.append(middle, data if len(data) == len(over) else middle))
     bare(ax)
     return ax
 
@@ -118,7 +118,7 @@ def _one_number(ax: "Axes | None", name: str, values: np.ndarray, data: np.ndarr
         ax.axvline(float(data[0]), color="k", label="data")
     ax.set_xlabel(plain(name))
     ax.set_ylabel("probability" if bins[1] - bins[0] == 1 else "density")
-    ax.legend(frameon=False, fontsize="small")
+    explained(ax, np.append(finite, data))
     bare(ax)
     return ax
 

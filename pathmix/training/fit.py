@@ -13,6 +13,7 @@ import numpy as np
 
 from pathmix.engine.batching import in_batches
 from pathmix.engine.executables import Executables
+from pathmix.engine.members import takes_turns
 from pathmix.engine.requests import Asking, Request
 from pathmix.guides.base import Guide, Params, moments
 from pathmix.posterior.evidence import UNKNOWN, Evidence
@@ -161,7 +162,7 @@ class PathFit:
             found = yield from self.calls.marked(self.vectors)
             self.evaluations += len(self.vectors)
         else:
-            found = yield from self.densities(self.vectors[: self._tried])
+            found = yield from self.screened(self.vectors[: self._tried])
         inside = found.inside
         if np.any(inside) and not np.all(inside):
             # Supports of observed sites are not conditions of discovery, so prior draws may lie outside.
@@ -257,6 +258,16 @@ class PathFit:
         if self.start is None:
             return (yield from self.calls.plainly(vectors))
         return (yield from self.calls.given(self.start.state, vectors))
+
+    def screened(self, vectors: np.ndarray) -> Asking[Seen]:
+        """The same, where nobody asks for log_q.
+
+        Side by side, every number of members is compiled by itself: the loop waits for those of a race.
+        """
+        if takes_turns():
+            return (yield from self.densities(vectors))
+        self.evaluations += len(vectors)
+        return (yield from self.calls.plainly(vectors))
 
     def centre(self, params: Params) -> np.ndarray:
         """The vector in the middle of a guide."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import cycle
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from pathmix.engine.guarded import guarded_asking
 from pathmix.engine.members import cohorts, takes_turns
 from pathmix.engine.progress import Progress
 from pathmix.engine.requests import Answer, Asking, conducted, labelled
-from pathmix.engine.threads import Threads
+from pathmix.engine.threads import MOST_OPEN, Threads
 from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit
 from pathmix.training.options import Turn
@@ -47,6 +48,8 @@ class Workshop:
     executables: Executables
     answer: Answer  # by the executables, or from what was kept
     _seen: set[Hashable] = field(default_factory=set, init=False)
+    # To and fro: what was used last is still kept.
+    _direction: Iterator[int] = field(default_factory=lambda: cycle((1, -1)), init=False)
 
     def rehearse(self, fit: PathFit) -> None:
         """Begin to compile, beside everything else, what a new structure needs.
@@ -62,7 +65,9 @@ class Workshop:
 
     def in_turns(self, fittings: Sequence[Fitting], task: Task) -> None:
         """Do a task for all paths, cohort by cohort, until Ctrl-C."""
-        self.executor.take_turns(self._cohorts(fittings, task))
+        # Each may need several executables; with fewer kept than take turns, every turn would build anew.
+        most_open = max(min(self.executables.room // 2, MOST_OPEN), self.executor.count)
+        self.executor.take_turns(self._cohorts(fittings, task), most_open)
 
     def to_the_end(self, fittings: Sequence[Fitting], task: Task) -> None:
         """Do a task for all paths, Ctrl-C or not."""
@@ -71,7 +76,7 @@ class Workshop:
     def _cohorts(self, fittings: Sequence[Fitting], task: Task) -> list[Iterator[object]]:
         groups = cohorts(
             fittings, lambda one: (one.work.target.structure, one.work.guide), self.executor.count
-        )
+        )[:: next(self._direction)]
         return [
             conducted(
                 [labelled(guarded_asking(one.work, task(one)), one.label) for one in group], self.answer

@@ -115,7 +115,7 @@ def taken_over(draws: SiteRows, rows: np.ndarray, donor: SiteValues) -> SiteRows
 
 def _best(fit: PathFit, vectors: np.ndarray, count: int) -> Asking[list[np.ndarray]]:
     """The vectors of highest density."""
-    found = yield from fit.densities(vectors)
+    found = yield from fit.screened(vectors)
     densities = found.log_joint + found.log_det
     usable = np.flatnonzero(found.inside & np.isfinite(densities))
     return [vectors[row] for row in usable[np.argsort(-densities[usable])][:count]]

@@ -14,14 +14,14 @@ _DOUBTS: dict[Doubt, str] = {
     "unsought": "Its evidence was not looked for, for it seemed to have no weight.",
     "none": "It has no evidence.",
 }
-_FAR_BETTER = "Set aside after a first look: there are far better paths."
+_SET_ASIDE = "Set aside after a first look, untrained: its weight is small."
 _LONG = 1_000  # steps, from which on a rise by less is nothing
 
 
 def verdict(fit: PathFit) -> tuple[Status, str]:
     found = fit.estimate
     if fit.was_set_aside:
-        why = "Interrupted after a first look." if fit.was_cut_off else _FAR_BETTER
+        why = "Interrupted after a first look." if fit.was_cut_off else _SET_ASIDE
         told = f"{why}{_on_evidence(fit)}"
         return (Status.OK if fit.evidence.settled else Status.DROPPED), told
     if found is None:

@@ -191,7 +191,7 @@ def test_cohorts_are_of_one_kind_and_leave_every_thread_some():
 
 def test_executables_are_given_up_when_there_are_too_many(monkeypatch):
     """By number, or because the process has too many memory maps."""
-    monkeypatch.setattr("pathmix.engine.executables._MOST_MAPS", 0)
+    monkeypatch.setattr("pathmix.engine.executables._most_maps", lambda: 0)
     executables, built = Executables(), []
 
     def call(key):

@@ -94,3 +94,29 @@ def test_a_posterior_has_the_same_bits(monkeypatch, threads):
     monkeypatch.setattr("pathmix.engine.executables._everywhere", Shared(0))
     assert bits(run(threads)) == bits(quiet)
     assert sum(read) > 20
+
+
+def test_what_takes_turns_is_not_built_for_every_turn(monkeypatch):
+    """Twelve structures, of which six can be kept: each is built once in a phase."""
+    monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 6)
+    monkeypatch.setattr("pathmix.engine.executables._everywhere", Shared(0))
+
+    def model(y):
+        k = int(numpyro.sample("k", dist.Categorical(probs=jnp.full(12, 1 / 12))))
+        z = numpyro.sample("z", dist.Normal(0.0, 1.0))
+        for _ in range(k):
+            z = jnp.sin(z)
+        numpyro.sample("y", dist.Normal(z, 1.0), obs=y)
+
+    inference = pathmix.SDVI(
+        model,
+        discovery=pathmix.PriorDiscovery(100),
+        allocation=pathmix.Uniform(budget=12 * 1_500),  # six turns
+        starts=1,
+        stop_early=False,
+        weights="elbo",
+        threads=2,
+        progress=False,
+    )
+    inference.run(0, 0.5)
+    assert inference._executables.built <= 4 * 12

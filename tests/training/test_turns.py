@@ -26,8 +26,7 @@ def test_every_task_gets_a_turn_before_any_gets_its_next():
     assert log == [("a", 0), ("b", 0), ("c", 0), ("a", 1), ("c", 1), ("a", 2)]
 
 
-def test_of_very_many_tasks_some_wait(monkeypatch):
-    monkeypatch.setattr("pathmix.engine.threads._MOST_OPEN", 3)
+def test_of_very_many_tasks_some_wait():
     log, begun, ended = [], set(), set()
 
     def task(number):
@@ -39,7 +38,7 @@ def test_of_very_many_tasks_some_wait(monkeypatch):
         ended.add(number)
 
     with Threads(1, "float64") as executor:
-        executor.take_turns([task(number) for number in range(8)])
+        executor.take_turns([task(number) for number in range(8)], most_open=3)
     assert sorted(log) == [(number, turn) for number in range(8) for turn in range(3)]
     assert log[:6] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
 
