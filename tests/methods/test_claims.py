@@ -29,10 +29,10 @@ def of(log_evidence, *, settled=True):
     return Work(Evidence(log_evidence, 0.01, "importance", effective_draws=1_000.0, doubts=doubts))
 
 
-def claimed(*paths):
+def claimed(*paths, crowded=False):
     """Whether each path, a work and a prior mass, needs no training."""
     contenders: Any = [SimpleNamespace(work=work, prior_mass=mass) for work, mass in paths]
-    found = small(contenders)
+    found = small(contenders, crowded=crowded)
     return [one.work in found for one in contenders]
 
 
@@ -42,8 +42,11 @@ def test_what_is_settled_claims_its_weight():
 
 
 def test_many_small_ones_are_not_small_together():
-    """As many as have one in twenty of the weight need no training, and the others do."""
-    assert sum(claimed(*((of(0.0), 1e-3) for _ in range(1_000)))) == pytest.approx(50, abs=1)
+    """As many as have one in twenty of the weight need no training, or all where it is crowded."""
+    crowd = [(of(0.0), 1e-3) for _ in range(1_000)]
+    assert sum(claimed(*crowd)) == pytest.approx(50, abs=1)
+    assert sum(claimed(*crowd, crowded=True)) == 1_000
+    assert claimed((of(0.0), 0.5), (of(math.log(0.01)), 0.5), crowded=True) == [False, False]
 
 
 def test_what_is_in_doubt_claims_its_prior_mass_too():
