@@ -15,7 +15,7 @@ import jax
 
 from pathmix.engine.compiler import compiler_options
 from pathmix.engine.jobs import Crew, Function, Job, Shipped
-from pathmix.engine.members import Kept, batched, capacity, stacked
+from pathmix.engine.members import Kept, batched, capacity, stacked, takes_turns
 from pathmix.engine.packing import Packing
 from pathmix.engine.precision import Engine
 from pathmix.engine.requests import Failed, Request
@@ -26,6 +26,7 @@ from pathmix.errors import UnwritableError
 # How many are kept, of four to six megabytes each. The kernel limits the memory maps of a process, of which
 # an executable takes some 70, with jax 0.11 up to 600, and a process that needs more just ends.
 MOST_KEPT = 160
+_ON_ACCELERATORS = 3  # times as many: there, they take few maps, and longer to trace again
 _OF_MAPS, _USUAL_MAPS = 0.6, 65_530
 _MOST_SHIPPED = 4_096  # that others compile: tens of kilobytes each
 _UNKNOWN = object()
@@ -91,7 +92,7 @@ class Executables:
         self._facts: dict[Hashable, Any] = {}
         self._fixed, self._shelf = Kept(), Shelf()
         self._built = self._given_up = 0
-        self._most = MOST_KEPT
+        self._fitting: int | None = None  # in what the kernel allows, once there were too many
         self._lock = threading.Lock()
         self._crew: tuple[Crew, Engine] | None = None
 
@@ -181,7 +182,7 @@ class Executables:
     def _lower_once(self, key: Hashable, build: _Build, results: list[Packing], args: tuple[Any, ...]) -> Any:
         """From the shelf; where there are many, what is not there is put there first."""
         found = self._shelf.lowered(key, args, self._options)
-        if found is None and len(self._entries) > MOST_KEPT // 2:
+        if found is None and len(self._entries) > self.room // 2:
             with suppress(UnwritableError):
                 self._shelf.put(key, build(results), args, results)
                 found = self._shelf.lowered(key, args, self._options)
@@ -221,16 +222,19 @@ class Executables:
     @property
     def room(self) -> int:
         """How many are kept at a time."""
-        return min(self._most, MOST_KEPT) if self._crew is None else _MOST_SHIPPED
+        if self._crew is not None:
+            return _MOST_SHIPPED
+        most = MOST_KEPT if takes_turns() else _ON_ACCELERATORS * MOST_KEPT
+        return most if self._fitting is None else min(most, self._fitting)
 
     def _make_room(self) -> None:
         if self._crew is None and self._built % _LOOK_EVERY == 0:
             maps, most = _memory_maps(), _most_maps()
             if maps > most:
-                self._most = max(3 * len(self._entries) // 4, 1)
+                self._fitting = max(3 * len(self._entries) // 4, 1)
                 _everywhere.let_go()
             elif maps < most // 2:
-                self._most = MOST_KEPT
+                self._fitting = None
         self._keep(self.room)
 
     def _keep(self, most: int) -> None:
