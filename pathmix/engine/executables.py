@@ -146,10 +146,11 @@ class Executables:
         try:
             batch = stacked(requests, size, self._fixed, late=self._crew is not None)
             key = (first.key, batch.form, _places(jax.tree.leaves(batch.arrays)))
+            lower = partial(self._lower_once, (key, *_settings())) if first.comes_again else self._lower
             entry = self._entry(
                 key,
                 lambda packings: batched(first.build(), batch.form, packings),
-                partial(self._lower_once, (key, *_settings())) if self._crew is None else self._ship,
+                lower if self._crew is None else self._ship,
             )
             traced = list(entry.results)
             unread = traced[0].places(first.ignored) if traced and first.ignored else frozenset()

@@ -28,6 +28,7 @@ class Request:
     footprint: int = 0  # bytes that one member takes
     label: str = ""  # of the path
     ignored: Callable[[Any], Any] | None = None  # the part of the answer that nobody reads
+    comes_again: bool = True  # in later phases, with others in between
 
     def wanted(self, answer: Any) -> Any:
         """An answer, with None in the place of what nobody reads."""

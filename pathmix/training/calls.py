@@ -101,7 +101,7 @@ class Calls:
         key, volume = ("plain", self.target.structure), self.target.graphs.density.volume
         answers = yield from asked(
             [
-                Request(key, build, self.target.arguments, part, footprint=rows * volume)
+                Request(key, build, self.target.arguments, part, footprint=rows * volume, comes_again=False)
                 for part in _filled_up(vectors, rows)
             ]
         )

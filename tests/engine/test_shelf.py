@@ -1,5 +1,7 @@
 """Programs with more structures than executables can be kept: what was traced is not traced again."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,6 +57,18 @@ def test_what_calls_python_is_traced_again(monkeypatch):
         for number in range(5):
             (found,) = executables.answer([asked_for(number, traced, on_host)])
             assert np.array_equal(found["found"], np.tanh(number * np.arange(3.0)) + 2.0)
+
+
+def test_what_does_not_come_again_is_not_written_down(monkeypatch):
+    def refused(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 2)
+    monkeypatch.setattr(Shelf, "put", refused)
+    executables = Executables()
+    for number in range(5):
+        (found,) = executables.answer([replace(asked_for(number, []), comes_again=False)])
+        assert found["number"] == number
 
 
 def test_an_answer_does_not_hold_those_of_the_whole_batch():
