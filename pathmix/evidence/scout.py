@@ -18,7 +18,7 @@ _EVALUATIONS = 40_000  # at most
 _PARTS = (1, 1, 1, 4, 4, 4)  # of proposals, round by round
 _BORROWED = 500  # vectors around what another path has found
 _AROUND = 0.1  # of the prior's standard deviation
-_PARTICLES = 256
+_FEWEST_PARTICLES, _MOST_PARTICLES, _NUMBERS = 50, 256, 8_000  # there may be thousands of paths
 
 
 def scout(fit: PathFit, draws: SiteRows, lent: Sequence[SiteValues], seed: Seed) -> Asking[None]:
@@ -34,9 +34,9 @@ def scout(fit: PathFit, draws: SiteRows, lent: Sequence[SiteValues], seed: Seed)
     best = fitted if fitted is not None and better else around
     fit.evidence = of_importance(best.found)
     if best.drawn.shares is not None:
-        fit.evidence = fit.evidence._replace(
-            particles=(yield from search.particles(best.drawn, seed.child(3), _PARTICLES))
-        )
+        count = max(_FEWEST_PARTICLES, min(_MOST_PARTICLES, _NUMBERS // fit.target.dim))
+        found = yield from search.particles(best.drawn, seed.child(3), count)
+        fit.evidence = fit.evidence._replace(particles=found)
 
 
 def place(fit: PathFit) -> Asking[SiteValues]:

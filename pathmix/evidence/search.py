@@ -30,6 +30,7 @@ _MOST_ROUNDS = 24
 _DEEP_BLOCKS = 5
 _WIDE_BLOCKS = 10
 _EXACT = 0.9  # of all draws, for a guide
+_SEEN = 100  # effective draws, with which a search has come to a place
 _ENOUGH = 0.5  # of the effective draws that a normal posterior would leave
 _ENOUGH_DEEP = 0.1  # of all draws
 _CHECKED = 256  # draws at which members are swapped once more
@@ -105,22 +106,27 @@ class Search:
         # No more precise than the density.
         return Weighted(vectors, ratios.astype(seen.log_joint.dtype)), counted, ordered
 
-    def fitted(self, first: Weighted, seed: Seed, parts: Sequence[int]) -> Asking[Opinion | None]:
+    def fitted(
+        self, first: Weighted, seed: Seed, parts: Sequence[int], hopeless: float = -math.inf
+    ) -> Asking[Opinion | None]:
         """A proposal fitted to its own weighted draws, again and again, with so many parts each time.
 
-        It goes on for as long as it rises: the posterior may be far away, and much narrower.
+        It goes on for as long as it rises: the posterior may be far away, and much narrower. It ends early if
+        it does not, beneath what is `hopeless`.
         """
         best: Opinion | None = None
         drawn, level = first, -math.inf
         for number in range(_MOST_ROUNDS):
             count = parts[min(number, len(parts) - 1)]
             found = yield from self._refitted(drawn, count, seed.child(number), 1)
-            if found is None or (number >= len(parts) and not found.found.log_evidence > level + 1.0):
+            rises = found is not None and found.found.log_evidence > level + 1.0
+            if found is None or (number >= len(parts) and not rises):
                 break
             drawn, level = found.drawn, found.found.log_evidence
             if best is None or found.found.effective_draws > best.found.effective_draws:
                 best = found
-            if self.is_plain(found):
+            lost = level < hopeless and not rises and found.found.effective_draws >= _SEEN
+            if lost or self.is_plain(found):
                 break
         return best
 

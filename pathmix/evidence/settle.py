@@ -29,11 +29,14 @@ _SPREAD = 1.0  # nats between populations of particles, beyond which their mean 
 _FROM_GUIDE, _FROM_PRIOR = (1, 1, 1, 4, 4, 4), (4, 4, 4, 1, 1, 4, 8, 8)  # parts of proposals, round by round
 
 
-def quick(search: Search) -> Asking[Opinion]:
-    """What importance sampling finds from the guide on; from the prior on, if the guide misses the path."""
+def quick(search: Search, hopeless: float) -> Asking[Opinion]:
+    """What importance sampling finds from the guide on; from the prior on, if the guide misses the path.
+
+    An evidence beneath `hopeless` need not be precise.
+    """
     guide = yield from search.from_guide()
     first = guide if np.isfinite(guide.found.error) else (yield from search.from_prior(search.seed.child(1)))
-    found = yield from search.fitted(first.drawn, search.seed.child(10), (1,) * 8)
+    found = yield from search.fitted(first.drawn, search.seed.child(10), (1,) * 8, hopeless)
     return _better(search, first, found)
 
 

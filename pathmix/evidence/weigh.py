@@ -11,7 +11,7 @@ from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
 from pathmix.evidence.search import Search, begin, of_importance
 from pathmix.evidence.settle import SHORT, quick, settle
-from pathmix.posterior.evidence import NO_DENSITY, UNKNOWN, Efforts, Evidence
+from pathmix.posterior.evidence import HOPELESS, NO_DENSITY, UNKNOWN, Efforts, Evidence
 from pathmix.posterior.weights import path_weights
 from pathmix.training.fit import PathFit
 from pathmix.training.importance import importance
@@ -78,6 +78,7 @@ class _Weighing:
         self.searches: dict[Fitting, Search] = {}
         self.plain: set[Fitting] = set()
         self.work = 0  # bytes that densities have written
+        self._hopeless = -math.inf  # an evidence, beneath which it does not matter
 
     def go(self) -> None:
         self._search()
@@ -127,6 +128,8 @@ class _Weighing:
 
     def look_at(self, some: Sequence[Fitting]) -> None:
         before = [one.work.evaluations for one in some]
+        best = max((one.work.evidence.log_evidence for one in self.fittings), default=-math.inf)
+        self._hopeless = best - HOPELESS
         self.workshop.to_the_end(some, lambda one: _kept(one, self._looked(one)))
         for one, done in zip(some, before, strict=True):
             self.work += (one.work.evaluations - done) * one.work.target.graphs.density.volume
@@ -135,7 +138,7 @@ class _Weighing:
         fit = one.work
         search = yield from begin(fit, one.draws, fit.elbo_seed.child(1_000), _affordable(fit, self.efforts))
         self.searches[one] = search
-        opinion = yield from quick(search)
+        opinion = yield from quick(search, self._hopeless)
         if not np.isfinite(opinion.found.log_evidence):
             return
         # Only this one knows of exchangeable members.

@@ -12,7 +12,7 @@ EvidenceMethod = Literal["exact", "importance", "smc", "elbo"]
 # no weight; nothing to estimate it from.
 Doubt = Literal["khat", "alone", "disagreement", "spread", "failed", "unsought", "none"]
 FEW_DRAWS = 20  # effective ones: with fewer, an evidence may be off by any number of nats
-_HOPELESS = 60.0  # nats below the best path: farther down, a doubted evidence does not matter
+HOPELESS = 60.0  # nats below the best path: farther down, a doubted evidence does not matter
 
 
 class Particles(NamedTuple):
@@ -61,7 +61,7 @@ class Evidence(NamedTuple):
 def is_hopeless(method: EvidenceMethod, log_evidence: float, effective_draws: float, best: float) -> bool:
     """Whether an evidence is far below the best one, and known well enough for that to be said."""
     known = method in ("exact", "smc") or effective_draws >= FEW_DRAWS
-    return known and log_evidence < best - _HOPELESS
+    return known and log_evidence < best - HOPELESS
 
 
 NO_DENSITY = Evidence(-math.inf, 0.0, "exact")
