@@ -21,7 +21,7 @@ from benchmarks.fresh import cold_and_warm
 SIZES = {
     "selection": (3, 5, 7, 8, 10),
     "one-structure": (10, 100, 1_000),
-    "many-structures": (100, 1_000),
+    "many-structures": (100, 1_000, 5_000),
     "discrete": (3, 6),
     "gaussian-process": (300,),
     "mixture": (1_000,),
