@@ -223,19 +223,17 @@ class Executables:
     @property
     def room(self) -> int:
         """How many are kept at a time."""
-        if self._crew is not None:
-            return _MOST_SHIPPED
         most = MOST_KEPT if takes_turns() else _ON_ACCELERATORS * MOST_KEPT
+        most = most if self._crew is None else _MOST_SHIPPED
         return most if self._fitting is None else min(most, self._fitting)
 
     def _make_room(self) -> None:
-        if self._crew is None and self._built % _LOOK_EVERY == 0:
-            maps, most = _memory_maps(), _most_maps()
-            if maps > most:
-                self._fitting = max(3 * len(self._entries) // 4, 1)
+        if self._built % _LOOK_EVERY == 0:
+            if _memory_maps() > _most_maps():
+                self._fitting = max(3 * len(self._entries) // 4, _LOOK_EVERY)
                 _everywhere.let_go()
-            elif maps < most // 2:
-                self._fitting = None
+            elif self._fitting is not None:  # others may have let go of theirs
+                self._fitting += _LOOK_EVERY
         self._keep(self.room)
 
     def _keep(self, most: int) -> None:

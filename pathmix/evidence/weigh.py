@@ -110,10 +110,15 @@ class _Weighing:
                 lambda one, weights=weights: _kept(one, self._settled(one, _wanted_error(weights[one]))),
             )
 
+    @property
+    def _searched(self) -> list[Fitting]:
+        """In an order that does not depend on threads."""
+        return [one for one in self.open if one in self.searches]
+
     def _forget(self) -> None:
         """Particles of the lightest paths that were only looked at, where they take much memory."""
         weights, held, total = self._weights(), [], 0.0
-        for one in sorted(self.searches, key=lambda one: weights[one]):
+        for one in sorted(self._searched, key=lambda one: weights[one]):
             particles = one.work.evidence.particles
             if particles is not None and len(particles.vectors) <= _MOST_PARTICLES:
                 held.append((one, particles.vectors.nbytes))
@@ -174,7 +179,7 @@ class _Weighing:
 
     def _rivals(self, weights: dict[Fitting, float]) -> list[Fitting]:
         """Paths that carry weight, or may."""
-        hopes = self._doubted(self.searches)
+        hopes = self._doubted(self._searched)
         hopes.sort(key=lambda one: -one.work.evidence.log_evidence)
         chosen = set(hopes[:_MOST_HOPES])
         for one in self.searches:

@@ -22,7 +22,8 @@ _UNSETTLED = 1e-4  # a claim that is not settled may be wrong by far
 def small(contenders: Sequence[Contender[PathFit]], *, crowded: bool = False) -> set[PathFit]:
     """The problems that were looked at and claim least, as long as they claim next to nothing.
 
-    All together may claim little too, unless it is `crowded`: then training is no better than a look.
+    Together they may claim no more than little. Where it is `crowded`, training is no better than a look, and
+    this holds for those only whose evidence is not settled.
     """
     logs = [one.work.evidence.log_evidence for one in contenders]
     if not np.any(np.isfinite(logs)):
@@ -42,10 +43,12 @@ def small(contenders: Sequence[Contender[PathFit]], *, crowded: bool = False) ->
         claims[one.work] += weight if settled else _claim(log, weight, one.prior_mass * best)
     found, total = set[PathFit](), 0.0
     for fit, claim in sorted(claims.items(), key=lambda item: item[1]):
-        total += claim
-        if not (claim < NEGLIGIBLE and (crowded or total <= _TOGETHER)):
+        if not claim < NEGLIGIBLE:
             break
-        found.add(fit)
+        counts = not (crowded and fit.evidence.settled)
+        total += claim if counts else 0.0
+        if not counts or total <= _TOGETHER:
+            found.add(fit)
     return found
 
 

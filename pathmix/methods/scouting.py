@@ -23,6 +23,7 @@ from pathmix.training.starts import Starts
 _MOST = 4  # a round has at most so small a part of the budget
 _FEWEST_STEPS = 10  # in a first phase: with fewer, training tells less than a first look
 _FAR = 30.0  # nats below the best
+_CHUNK = 256  # paths of a crowd, after which Ctrl-C is noticed
 _LENDERS = 4  # paths from which others take over what they have found
 _STARTS = Starts(3)  # one of them from what other paths have found
 SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
@@ -56,7 +57,10 @@ class Scouting:
         if self.workshop.executor.stopping.is_set():
             return Rating({})
         fitting = problems(contenders)
-        new = self._look_at_new(fitting)
+        new = [one for one in fitting if one.work not in self._seen]
+        self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")
+        self._seen.update(one.work for one in new)
+        self._look_at(new)
         enough = self._looked_at_enough(contenders)
         self._train([o for o in new if self._needs_training(o) and o.work not in enough], fitting)
         ranked = sorted(fitting, key=lambda one: -_worth(one.work))
@@ -67,43 +71,55 @@ class Scouting:
         """Whether any evidence is known so far."""
         return any(fit.evidence.is_known for fit in self._seen)
 
-    def set_aside(self, contenders: Sequence[Fitting]) -> None:
+    def set_aside(self, contenders: Sequence[Fitting], *, resumed: bool = False) -> None:
         """Leave out what is far below the best, or claims next to nothing: its first evidence stays.
 
         Paths that prior runs took get the benefit of the doubt: a first look may miss a narrow mode. Where
-        there are too many for training, all are looked at first, and whatever that settles is left out. After
-        Ctrl-C nothing more is trained, so what was looked at is left with that.
+        there are too many for training, all are looked at first, and whatever that settles is left out,
+        unless this is a run that goes on, with guides that were trained. After Ctrl-C nothing more is
+        trained, so what was looked at is left with that.
         """
-        fitting, interrupted = problems(contenders), self.workshop.executor.stopping.is_set()
-        crowded = self.by_evidence and self._is_crowded(len(fitting))
-        if crowded and not interrupted:
-            self._look_at_new(fitting)
+        fitting, asked_for = problems(contenders), set(self._seen)
+        crowded = self.by_evidence and not resumed and self._is_crowded(fitting)
+        if crowded:
+            self._look_at_crowd(fitting)
+        interrupted = self.workshop.executor.stopping.is_set()
         enough = self._looked_at_enough(contenders, crowded=crowded)
         best = max((_worth(one.work) for one in fitting if one.work.evidence.is_known), default=-math.inf)
         for one in fitting:
             fit = one.work
-            far = fit.evidence.is_hopeless(best) if one.followers else _worth(fit) < best - _FAR
-            hopeless = (far or fit in enough) and fit.start is None
+            if one.followers or fit not in asked_for:
+                far = fit.evidence.is_hopeless(best)
+            else:
+                far = fit.evidence is not UNKNOWN and _worth(fit) < best - _FAR
+            # Guides find out what masked elements do, and how often a density is NaN.
+            unclear = fit.met_nan or (crowded and bool(fit.target.inert))
+            hopeless = (far or fit in enough) and fit.start is None and not unclear
             begun = fit.steps or hopeless or not fit.trainable
             fit.was_cut_off = interrupted and fit.evidence.is_known and not begun
             fit.was_set_aside = fit in self._seen and (hopeless or fit.was_cut_off)
 
-    def _is_crowded(self, count: int) -> bool:
+    def _is_crowded(self, fitting: Sequence[Fitting]) -> bool:
         """Whether the budget is next to nothing for each of so many."""
-        if isinstance(self.allocation, OnlineAllocation):  # which has more rounds
+        count = sum(one.work.trainable for one in fitting)
+        if count == 0 or isinstance(self.allocation, OnlineAllocation):  # which has more rounds
             return False
         return self.allocation.iterations(self.allocation.phases(count), count) < _FEWEST_STEPS
+
+    def _look_at_crowd(self, fitting: Sequence[Fitting]) -> None:
+        """At all that can be trained, until Ctrl-C."""
+        new = [one for one in fitting if one.work.trainable and one.work not in self._seen]
+        for start in range(0, len(new), _CHUNK):
+            if self.workshop.executor.stopping.is_set():
+                return
+            chunk = new[start : start + _CHUNK]
+            self.progress.stage(f"scouting: {start} of {len(new)} problems done")
+            self._seen.update(one.work for one in chunk)
+            self._look_at(chunk)
 
     def _looked_at_enough(self, contenders: Sequence[Fitting], *, crowded: bool = False) -> set[PathFit]:
         """ELBOs need guides."""
         return small(contenders, crowded=crowded) & self._seen if self.by_evidence else set()
-
-    def _look_at_new(self, fitting: Sequence[Fitting]) -> list[Fitting]:
-        new = [one for one in fitting if one.work not in self._seen]
-        self.progress.stage(f"scouting: {len(new)} of {len(fitting)} problems are new")
-        self._seen.update(one.work for one in new)
-        self._look_at(new)
-        return new
 
     def _look_at(self, new: Sequence[Fitting]) -> None:
         """At paths whose densities are small, without compiling anything else."""

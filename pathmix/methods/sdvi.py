@@ -269,7 +269,8 @@ class SDVI:
 
             progress.stage(f"initialisation: {len(fitting)} problems of {len(structures)} structures")
             with watch.stage("initialisation"):
-                scouting.set_aside(exploration.contenders)
+                resumed = earlier is not None and earlier.posterior is not None
+                scouting.set_aside(exploration.contenders, resumed=resumed)
                 left = [one for one in fitting if one.work.start is None and not one.work.was_set_aside]
                 scouting.initialise(left)
                 if earlier is not None:

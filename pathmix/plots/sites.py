@@ -102,7 +102,8 @@ def predictive(
         ax.plot(over, data, "k.", markersize=4, label="data")
     ax.set_xlabel("position" if x is None else "x")
     ax.set_ylabel(plain(name))
-    explained(ax, np.tile(over, 2), np.append(middle, data if len(data) == len(over) else middle))
+    places = np.argsort(order)  # x may be dates
+    explained(ax, np.tile(places, 2), np.append(middle, data if len(data) == len(over) else middle))
     bare(ax)
     return ax
 

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import optax
 
+from pathmix.engine.members import takes_turns
 from pathmix.engine.noise import Normals, noise_size
 from pathmix.engine.requests import Asking, Request, asked
 from pathmix.guides.base import Guide, Params
@@ -101,7 +102,14 @@ class Calls:
         key, volume = ("plain", self.target.structure), self.target.graphs.density.volume
         answers = yield from asked(
             [
-                Request(key, build, self.target.arguments, part, footprint=rows * volume, comes_again=False)
+                Request(
+                    key,
+                    build,
+                    self.target.arguments,
+                    part,
+                    footprint=rows * volume,
+                    comes_again=not takes_turns(),
+                )
                 for part in _filled_up(vectors, rows)
             ]
         )

@@ -82,6 +82,7 @@ class PathFit:
         self.dropped = False
         self.was_set_aside = False  # after a first look, untrained
         self.was_cut_off = False  # by Ctrl-C, after a first look
+        self.met_nan = False  # in a first look
         self.has_settled = False  # so that the last stretch of training was cut short
         self.starts_agreed = False  # all of a race, on where the posterior is
         self.starts_apart = False  # some of a race ended elsewhere, about as good
@@ -256,7 +257,9 @@ class PathFit:
         """log gamma and what belongs to it, at some vectors. Before there is a start, log_q is NaN."""
         self.evaluations += len(vectors)
         if self.start is None:
-            return (yield from self.calls.plainly(vectors))
+            seen = yield from self.calls.plainly(vectors)
+            self.met_nan |= bool(np.any(np.isnan(seen.log_joint + seen.log_det) & seen.inside))
+            return seen
         return (yield from self.calls.given(self.start.state, vectors))
 
     def screened(self, vectors: np.ndarray) -> Asking[Seen]:

@@ -47,6 +47,8 @@ def test_many_small_ones_are_not_small_together():
     assert sum(claimed(*crowd)) == pytest.approx(50, abs=1)
     assert sum(claimed(*crowd, crowded=True)) == 1_000
     assert claimed((of(0.0), 0.5), (of(math.log(0.01)), 0.5), crowded=True) == [False, False]
+    doubted = [(of(math.log(5e-5), settled=False), 1e-9) for _ in range(4_000)]  # a sixth
+    assert sum(claimed((of(0.0), 1.0), *doubted, crowded=True)) == pytest.approx(1_200, abs=2)
 
 
 def test_what_is_in_doubt_claims_its_prior_mass_too():

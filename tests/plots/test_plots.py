@@ -135,6 +135,12 @@ def test_phases_are_marked():
     assert len(plots.elbos(once).get_legend().get_texts()) == 3
 
 
+def test_predictions_over_dates(posterior):
+    days = np.arange("2026-01-01", "2026-02-10", dtype="datetime64[D]")
+    for x in (days, days.astype(object)):
+        assert plots.predictive(posterior, "y", x=x, count=20).get_legend() is not None
+
+
 def test_predictions_of_a_single_number():
     def model(y):
         numpyro.sample("y", dist.Normal(numpyro.sample("z", dist.Normal(0, 1)), 1), obs=y)
