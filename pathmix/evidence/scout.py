@@ -8,7 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from pathmix.engine.requests import Asking
-from pathmix.evidence.search import Search, Weighted, constrained, of_importance, together, where_inside
+from pathmix.evidence.search import (
+    Search,
+    Weighted,
+    constrained,
+    few_particles,
+    of_importance,
+    together,
+    where_inside,
+)
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows, SiteValues
 from pathmix.training.fit import PathFit
@@ -18,7 +26,7 @@ _EVALUATIONS = 40_000  # at most
 _PARTS = (1, 1, 1, 4, 4, 4)  # of proposals, round by round
 _BORROWED = 500  # vectors around what another path has found
 _AROUND = 0.1  # of the prior's standard deviation
-_FEWEST_PARTICLES, _MOST_PARTICLES, _NUMBERS = 50, 256, 8_000  # there may be thousands of paths
+_MOST_PARTICLES = 256
 
 
 def scout(fit: PathFit, draws: SiteRows, lent: Sequence[SiteValues], seed: Seed) -> Asking[None]:
@@ -34,7 +42,7 @@ def scout(fit: PathFit, draws: SiteRows, lent: Sequence[SiteValues], seed: Seed)
     best = fitted if fitted is not None and better else around
     fit.evidence = of_importance(best.found)
     if best.drawn.shares is not None:
-        count = max(_FEWEST_PARTICLES, min(_MOST_PARTICLES, _NUMBERS // fit.target.dim))
+        count = few_particles(fit.target.dim, _MOST_PARTICLES)
         found = yield from search.particles(best.drawn, seed.child(3), count)
         fit.evidence = fit.evidence._replace(particles=found)
 

@@ -40,6 +40,7 @@ _STRANGE = (
 )
 _MISSED_SHARE = 1e-3  # of the posterior, that is worth another search
 _PARTICLES = 8_192  # that stand for a path's posterior
+_FEWEST_PARTICLES, _NUMBERS = 50, 8_000  # of a path that is only looked at: there may be thousands
 
 
 class Weighted(NamedTuple):
@@ -264,6 +265,11 @@ def constrained(fit: PathFit, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
     build = partial(make_constrain, fit.target)
     (values,) = yield from asked([Request(key, build, fit.target.arguments, vectors)])
     return values
+
+
+def few_particles(dim: int, most: int) -> int:
+    """How many stand for a path that is only looked at."""
+    return max(_FEWEST_PARTICLES, min(most, _NUMBERS // dim))
 
 
 def of_importance(found: Importance) -> Evidence:

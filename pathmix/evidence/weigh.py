@@ -9,7 +9,7 @@ import numpy as np
 
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
-from pathmix.evidence.search import Search, begin, of_importance
+from pathmix.evidence.search import Search, begin, few_particles, of_importance
 from pathmix.evidence.settle import SHORT, quick, settle
 from pathmix.posterior.evidence import HOPELESS, NO_DENSITY, UNKNOWN, Efforts, Evidence
 from pathmix.posterior.weights import path_weights
@@ -29,10 +29,9 @@ _WEIGHT_ERROR = 0.003  # that a path may bring to a weight
 _LEAST_ERROR = 0.01  # that an evidence is asked for
 QUICK_VOLUME = 2.5e5  # bytes that a density writes: with some 16,000 of them, half a second
 _MOST_WORK = 6e11  # bytes that are written for paths that seem not to matter
-_NUMBERS = 8_000  # in the particles of a path that is only looked at
 _KEPT_BYTES = 2**25  # of particles of all paths that are only looked at
 _NEVER_DRAWN = 1e-6  # weight of paths together
-_FEWEST_PARTICLES, _MOST_PARTICLES = 50, 500
+_MOST_PARTICLES = 500
 _WORK = 1.5e11  # bytes that densities for one path may write: half a minute, where they are large
 
 Fitting = Contender[PathFit]
@@ -150,7 +149,7 @@ class _Weighing:
         if opinion.found.good or not opinion.found.effective_draws <= fit.evidence.effective_draws:
             fit.evidence = of_importance(opinion.found)
             if opinion.found.log_evidence - fit.elbo > SHORT:
-                count = max(_FEWEST_PARTICLES, min(_MOST_PARTICLES, _NUMBERS // fit.target.dim))
+                count = few_particles(fit.target.dim, _MOST_PARTICLES)
                 found = yield from search.particles(opinion.drawn, search.seed.child(19), count)
                 fit.evidence = fit.evidence._replace(particles=found)
             if search.is_plain(opinion):
