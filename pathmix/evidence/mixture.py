@@ -61,6 +61,10 @@ class Mixture(NamedTuple):
         """With a share of something wide: what lies far off is seen, if it can be met with by chance."""
         return self._with(_GUARD, wide)
 
+    def joined(self, other: Proposal) -> "Mixture":
+        """With another part, of the same share."""
+        return self._with(0.5, other)
+
     def _with(self, share: float, other: Proposal) -> "Mixture":
         parts = Proposals(
             np.concatenate([self.parts.locs, other.loc[None]]),

@@ -61,7 +61,7 @@ def as_draws(search: Search, found: Tempered) -> Asking[Weighted]:
     vectors, weights = found.particles
     vectors, _ = yield from search.ordered(vectors)
     shares = np.maximum(weights * len(weights), 1e-300)
-    return Weighted(vectors, np.log(shares) + found.log_evidence)
+    return Weighted(vectors, np.log(shares) + found.log_evidence, np.full(len(vectors), np.nan))
 
 
 def _around(guide: Weighted) -> Proposal:

@@ -70,4 +70,4 @@ def _near(
     density = where_inside(seen.log_joint + seen.log_det, seen.inside)
     # As good as the best draws around the prior, for all that is known of their proposal.
     top = np.max(around.log_ratios) if np.any(np.isfinite(around.log_ratios)) else 0.0
-    return Weighted(vectors, density - np.max(density, initial=-1e300) + top)
+    return Weighted(vectors, density - np.max(density, initial=-1e300) + top, density)

@@ -10,8 +10,10 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import root_scalar
 
 from pathmix.engine.requests import Asking, Request, asked
+from pathmix.evidence.leap import DRAWS_PER_TERM, leap, terms
 from pathmix.evidence.mixture import Mixture
 from pathmix.evidence.moves import moves
 from pathmix.evidence.orders import Group, make_constrain, make_ordered, make_shuffled, usual_order
@@ -39,6 +41,7 @@ _STRANGE = (
     4.0  # nats between the weight of a draw and the mean weight, for one that the proposal would not make
 )
 _MISSED_SHARE = 1e-3  # of the posterior, that is worth another search
+_LOWEST_POWER = math.log(1e-12)  # of weights
 _PARTICLES = 8_192  # that stand for a path's posterior
 _FEWEST_PARTICLES, _NUMBERS = 50, 8_000  # of a path that is only looked at: there may be thousands
 
@@ -48,6 +51,7 @@ class Weighted(NamedTuple):
 
     vectors: np.ndarray
     log_ratios: np.ndarray
+    log_densities: np.ndarray  # log gamma
 
     @property
     def shares(self) -> np.ndarray | None:
@@ -81,7 +85,7 @@ class Search:
         """What the guide's own draws tell; they are given with members in order, whatever it was."""
         drawn, counted, ordered = yield from self._drawn(None, self.seed.child(0))
         found = importance(np.where(counted, drawn.log_ratios, -np.inf))
-        return Opinion(None, found, Weighted(ordered, drawn.log_ratios))
+        return Opinion(None, found, drawn._replace(vectors=ordered))
 
     def from_prior(self, seed: Seed) -> Asking[Opinion]:
         """Draws around the prior, many where they are cheap: narrow modes are met with by chance only."""
@@ -98,14 +102,15 @@ class Search:
             vectors = proposal.draw(seed.generator(), BLOCK)
         seen = yield from self.fit.densities(vectors)
         log_q = seen.log_q if proposal is None else proposal.log_prob(vectors)
-        ratios = where_inside(seen.log_joint + seen.log_det, seen.inside) - log_q + self.log_orders
+        density = where_inside(seen.log_joint + seen.log_det, seen.inside) + self.log_orders
         ordered, had = yield from self.ordered(vectors)
         own = self.usual if proposal is None else [np.arange(len(group.members)) for group in self.groups]
         counted = np.ones(len(vectors), bool)
         for order, wanted in zip(had, own, strict=True):
             counted &= np.all(order == wanted, axis=1)
         # No more precise than the density.
-        return Weighted(vectors, ratios.astype(seen.log_joint.dtype)), counted, ordered
+        ratios = (density - log_q).astype(seen.log_joint.dtype)
+        return Weighted(vectors, ratios, density), counted, ordered
 
     def fitted(
         self, first: Weighted, seed: Seed, parts: Sequence[int], hopeless: float = -math.inf
@@ -126,7 +131,8 @@ class Search:
             drawn, level = found.drawn, found.found.log_evidence
             if best is None or found.found.effective_draws > best.found.effective_draws:
                 best = found
-            lost = level < hopeless and not rises and found.found.effective_draws >= _SEEN
+            there = found.found.good or (not rises and found.found.effective_draws >= _SEEN)
+            lost = level < hopeless and there
             if lost or self.is_plain(found):
                 break
         return best
@@ -155,11 +161,19 @@ class Search:
         dim = self.fit.target.dim
         # As many as parts need: one with fewer draws is dropped, and a mode with it.
         wanted = min(max(100.0, 5.0 * dim, 20.0 * count, 4.0 * dim * min(count, 4)), usable.sum() / 2)
-        weights = tempered_weights(drawn.log_ratios[usable], wanted)
-        fitted = Mixture.of(drawn.vectors[usable], weights, count, seed.child(0).generator())
-        proposal = fitted.guarded(self.around_prior)
+        weights, power = tempered_weights(drawn.log_ratios[usable], wanted)
+        proposal = Mixture.of(drawn.vectors[usable], weights, count, seed.child(0).generator())
+        if count == 1 and power < 1 and (there := self._leap(drawn, usable)) is not None:
+            proposal = proposal.joined(there)
+        proposal = proposal.guarded(self.around_prior)
         fresh = yield from self.more(proposal, seed.child(1), blocks)
         return Opinion(proposal, importance(fresh.log_ratios), fresh)
+
+    def _leap(self, drawn: Weighted, usable: np.ndarray) -> Proposal | None:
+        """Where the posterior is, if it is normal."""
+        wanted = min(DRAWS_PER_TERM * terms(self.fit.target.dim), usable.sum() / 2)
+        weights, _ = tempered_weights(drawn.log_ratios[usable], wanted)
+        return leap(drawn.vectors[usable], drawn.log_densities[usable], weights)
 
     def is_plain(self, opinion: Opinion) -> bool:
         """Whether the posterior looks like one blob: the guide, or one t with the guard, suits it."""
@@ -174,7 +188,7 @@ class Search:
         found = []
         for number in range(blocks):
             drawn, counted, _ = yield from self._drawn(proposal, seed.child(number))
-            found.append(Weighted(drawn.vectors, np.where(counted, drawn.log_ratios, -np.inf)))
+            found.append(drawn._replace(log_ratios=np.where(counted, drawn.log_ratios, -np.inf)))
         return Weighted(*map(np.concatenate, zip(*found, strict=True)))
 
     def particles(self, drawn: Weighted, seed: Seed, count: int = _PARTICLES) -> Asking[Particles]:
@@ -222,7 +236,7 @@ class Search:
         shares = np.where(missed, gain, -np.inf)
         if np.max(np.mean(np.exp(shares.reshape(len(known), -1)), axis=1)) < _MISSED_SHARE:
             return None
-        return Weighted(there[missed], shares[missed] + opinion.found.log_evidence)
+        return Weighted(there[missed], shares[missed] + opinion.found.log_evidence, density[missed])
 
     def without_groups(self, efforts: Efforts) -> "Search":
         """A search in which members are told apart."""
@@ -284,20 +298,23 @@ def together(parts: Sequence[Weighted]) -> Weighted:
     return Weighted(
         np.concatenate([part.vectors for part in parts]),
         np.concatenate([part.log_ratios - math.log(size) for part, size in zip(parts, sizes, strict=True)]),
+        np.concatenate([part.log_densities for part in parts]),
     )
 
 
-def tempered_weights(log_ratios: np.ndarray, wanted: float) -> np.ndarray:
-    """Weights to the highest power, up to one, that leaves so many effective draws."""
+def tempered_weights(log_ratios: np.ndarray, wanted: float) -> tuple[np.ndarray, float]:
+    """Weights to the highest power, up to one, that leaves about so many effective draws; and the power."""
     shifted = log_ratios - np.max(log_ratios)
-    low, high = 0.0, 1.0
-    if _effective(np.exp(shifted)) >= wanted:
-        return np.exp(shifted)
-    for _ in range(40):
-        middle = (low + high) / 2
-        enough = _effective(np.exp(middle * shifted)) >= wanted
-        low, high = (middle, high) if enough else (low, middle)
-    return np.exp(low * shifted)
+
+    def spare(log_power: float) -> float:
+        return math.log(_effective(np.exp(math.exp(log_power) * shifted)) / wanted)
+
+    if spare(0.0) >= 0:
+        return np.exp(shifted), 1.0
+    if spare(_LOWEST_POWER) <= 0:
+        return np.exp(math.exp(_LOWEST_POWER) * shifted), math.exp(_LOWEST_POWER)
+    power = math.exp(root_scalar(spare, bracket=(_LOWEST_POWER, 0.0), xtol=0.01).root)
+    return np.exp(power * shifted), power
 
 
 def _effective(weights: np.ndarray) -> float:

@@ -46,6 +46,7 @@ def test_a_guide_that_falls_short_is_not_drawn_from(model, count, steps):
         optimizer=optax.chain(optax.clip_by_global_norm(10.0), optax.adam(0.05)),
         particles=4,
         starts=1,
+        evidence_draws=6_000,  # not enough for a second opinion
         smc_evaluations=0,
     ).run(0, *data)
     (path,) = posterior.paths
