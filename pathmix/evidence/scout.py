@@ -11,7 +11,6 @@ from pathmix.engine.requests import Asking
 from pathmix.evidence.search import (
     Search,
     Weighted,
-    constrained,
     few_particles,
     of_importance,
     together,
@@ -51,7 +50,7 @@ def place(fit: PathFit) -> Asking[SiteValues]:
     """Where a first look has found a path to be: the values of its free sites in the middle of its draws."""
     assert fit.evidence.particles is not None
     middle = np.median(fit.evidence.particles.vectors, axis=0)
-    values = yield from constrained(fit, middle[None])
+    values = yield from fit.constrained(middle[None])
     return {site.name: rows[0] for site, rows in zip(fit.target.sites, values, strict=True)}
 
 

@@ -6,17 +6,17 @@ Where members of a path are exchangeable, proposals live where these are in orde
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import root_scalar
 
-from pathmix.engine.requests import Asking, Request, asked
+from pathmix.engine.requests import Asking
 from pathmix.evidence.leap import DRAWS_PER_TERM, leap, terms
 from pathmix.evidence.mixture import Mixture
 from pathmix.evidence.moves import moves
-from pathmix.evidence.orders import Group, make_constrain, make_ordered, make_shuffled, usual_order
+from pathmix.evidence.orders import Group, order_of, permuted, usual_order
 from pathmix.evidence.proposal import Proposal
 from pathmix.evidence.symmetry import confirmed, exchangeable, ordered_by, vectors_of
 from pathmix.posterior.evidence import Doubt, Efforts, Evidence, Particles
@@ -197,12 +197,11 @@ class Search:
         rows = generator.choice(len(drawn.vectors), size=count, p=drawn.shares)
         vectors = drawn.vectors[rows]
         if self.groups:
-            sizes = [len(group.members) for group in self.groups]
-            lots = [generator.random((count, size)) for size in sizes]
-            target = self.fit.target
-            key = ("shuffled", target.structure, self.groups, vectors.shape)
-            build = partial(make_shuffled, target, self.groups)
-            (vectors,) = yield from asked([Request(key, build, target.arguments, (vectors, lots))])
+            values = yield from self.fit.constrained(vectors)
+            for group in self.groups:
+                lots = generator.random((count, len(group.members)))
+                values = permuted(values, group, np.argsort(lots, axis=1))
+            vectors = vectors_of(self.fit, values)
         return Particles(vectors, np.full(count, 1 / count))
 
     def still_exchangeable(self, drawn: Weighted, seed: Seed) -> Asking[bool]:
@@ -210,7 +209,7 @@ class Search:
         if not self.groups or (weights := drawn.shares) is None:
             return True
         rows = seed.generator().choice(len(weights), size=_CHECKED, p=weights)
-        values = yield from constrained(self.fit, drawn.vectors[rows])
+        values = yield from self.fit.constrained(drawn.vectors[rows])
         return len((yield from confirmed(self.fit, self.groups, values, _CHECKED))) == len(self.groups)
 
     def elsewhere(self, opinion: Opinion, seed: Seed) -> Asking[Weighted | None]:
@@ -219,7 +218,7 @@ class Search:
         if not known or (weights := opinion.drawn.shares) is None or not opinion.found.good:
             return None
         rows = seed.generator().choice(len(weights), size=_CARRIED, p=weights)
-        values = yield from constrained(self.fit, opinion.drawn.vectors[rows])
+        values = yield from self.fit.constrained(opinion.drawn.vectors[rows])
         moved = [move(values) for move in known]
         there = vectors_of(self.fit, [np.concatenate(column) for column in zip(*moved, strict=True)])
         there, _ = yield from self.ordered(there)
@@ -251,11 +250,13 @@ class Search:
         """The vectors with members in order, and the order that each group had."""
         if not self.groups:
             return vectors, []
-        target = self.fit.target
-        key = ("ordered", target.structure, self.groups, vectors.shape)
-        build = partial(make_ordered, target, self.groups)
-        (answer,) = yield from asked([Request(key, build, target.arguments, vectors)])
-        return answer
+        values, had = (yield from self.fit.constrained(vectors)), []
+        same = np.ones(len(vectors), bool)
+        for group in self.groups:
+            had.append(order_of(group, values))
+            values = permuted(values, group, had[-1])
+            same &= np.all(had[-1] == np.arange(len(group.members)), axis=1)
+        return np.where(same[:, None], vectors, vectors_of(self.fit, values)), had
 
 
 def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking[Search]:
@@ -267,18 +268,10 @@ def begin(fit: PathFit, draws: SiteRows, seed: Seed, efforts: Efforts) -> Asking
         groups = yield from exchangeable(fit, draws)
     if groups:
         vectors = yield from fit.calls.sampled(fit.params, seed.child(3), BLOCK)
-        values = yield from constrained(fit, vectors)
+        values = yield from fit.constrained(vectors)
         groups = yield from confirmed(fit, ordered_by(groups, values), values)
         usual = tuple(usual_order(group, values) for group in groups)
     return Search(fit, groups, seed, until, usual)
-
-
-def constrained(fit: PathFit, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
-    """The values of the free sites."""
-    key = ("constrain", fit.target.structure, vectors.shape)
-    build = partial(make_constrain, fit.target)
-    (values,) = yield from asked([Request(key, build, fit.target.arguments, vectors)])
-    return values
 
 
 def few_particles(dim: int, most: int) -> int:

@@ -179,7 +179,7 @@ def ordered_by(groups: Sequence[Group], values: Sequence[np.ndarray]) -> tuple[G
     for group in groups:
         best, key = 0.0, (0, 0)
         for place, family in enumerate(group.families):
-            members = np.stack([member_of(values, family, m, rows=True) for m in group.members])
+            members = np.stack([member_of(values, family, m) for m in group.members])
             flat = members.reshape(*members.shape[:2], -1)
             mean, variance = flat.mean(axis=1), flat.var(axis=1)
             apart = np.abs(mean[:, None] - mean[None]) / np.sqrt(

@@ -6,7 +6,6 @@ import numpy as np
 
 from pathmix.discovery.contenders import Contender
 from pathmix.engine.requests import Asking
-from pathmix.evidence.search import constrained
 from pathmix.program.path import Path
 from pathmix.program.values import SiteRows
 from pathmix.training.fit import PathFit
@@ -27,7 +26,7 @@ def strays(workshop: Workshop, ranked: Sequence[Contender[PathFit]]) -> dict[Pat
         fit = one.work
         vectors = yield from _drawn(fit)
         seen = yield from fit.densities(vectors)
-        values = yield from constrained(fit, vectors)
+        values = yield from fit.constrained(vectors)
         finite = np.all(np.isfinite(vectors), axis=1)
         rows = np.flatnonzero(~np.asarray(seen.inside) & finite)[:_KEPT]
         if len(rows):

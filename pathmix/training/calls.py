@@ -15,7 +15,7 @@ from pathmix.engine.requests import Asking, Request, asked
 from pathmix.guides.base import Guide, Params
 from pathmix.program.seeds import Seed
 from pathmix.target.target import CALL_BYTES, Target
-from pathmix.training.compiled import make_marked, make_plain, make_sample
+from pathmix.training.compiled import make_constrain, make_marked, make_plain, make_sample
 from pathmix.training.estimators import Gradient, Seen
 from pathmix.training.jumps import Marked
 from pathmix.training.loop import (
@@ -116,6 +116,12 @@ class Calls:
         return jax.tree.map(
             lambda *parts: np.concatenate(parts)[: len(vectors)], *(Seen(*a) for a in answers)
         )
+
+    def constrained(self, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
+        """The values that vectors stand for."""
+        key, build = ("constrain", self.target.structure, vectors.shape), partial(make_constrain, self.target)
+        (values,) = yield from asked([Request(key, build, self.target.arguments, vectors)])
+        return values
 
     def marked(self, vectors: np.ndarray) -> Asking[Marked]:
         """Densities of vectors, and the marks of the switches on the way to them."""

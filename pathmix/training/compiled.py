@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide
-from pathmix.target.target import Outcome, Target
+from pathmix.target.target import Arguments, Outcome, Target
 
 Compilable = Callable[..., Any]
 
@@ -17,6 +17,15 @@ Compilable = Callable[..., Any]
 def make_unconstrain(target: Target) -> Compilable:
     """(values, arguments) -> unconstrained vectors of prior draws."""
     return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
+
+
+def make_constrain(target: Target) -> MemberFunction:
+    """(., arguments, vectors) -> the values of the free sites."""
+
+    def values(_: Any, arguments: Arguments, vectors: jax.Array) -> list[jax.Array]:
+        return over_rows(lambda u: target.coordinates.constrain(u, arguments.map)[0])(vectors)
+
+    return values
 
 
 def make_plain(target: Target, chunk: int) -> MemberFunction:

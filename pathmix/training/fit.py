@@ -22,7 +22,7 @@ from pathmix.program.seeds import Seed
 from pathmix.program.slp import Flaw
 from pathmix.program.values import SiteRows
 from pathmix.target.inert import reaching
-from pathmix.target.on_host import unconstrained
+from pathmix.target.on_host import constrained, unconstrained
 from pathmix.target.target import Target
 from pathmix.training.calls import Calls
 from pathmix.training.compiled import make_unconstrain
@@ -252,6 +252,11 @@ class PathFit:
         key = ("unconstrain", self.target.structure)
         make = partial(make_unconstrain, self.target)
         return in_batches(lambda rows: self.executables.call(key, make, rows, arguments), columns, _DRAW_ROWS)
+
+    def constrained(self, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
+        """The values of the free sites that vectors stand for."""
+        found = constrained(self.target.coordinates, self.target.arguments.map, vectors)
+        return found if found is not None else (yield from self.calls.constrained(vectors))
 
     def densities(self, vectors: np.ndarray) -> Asking[Seen]:
         """log gamma and what belongs to it, at some vectors. Before there is a start, log_q is NaN."""
