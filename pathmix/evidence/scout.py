@@ -3,6 +3,7 @@
 Importance sampling, from its prior on and from what other paths have found for sites of the same names.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,21 +23,33 @@ from pathmix.training.fit import PathFit
 from pathmix.training.race import taken_over
 
 _EVALUATIONS = 40_000  # at most
+_IN_A_CROWD = 16_000
 _PARTS = (1, 1, 1, 4, 4, 4)  # of proposals, round by round
 _BORROWED = 500  # vectors around what another path has found
 _AROUND = 0.1  # of the prior's standard deviation
 _MOST_PARTICLES = 256
 
 
-def scout(fit: PathFit, draws: SiteRows, lent: Sequence[SiteValues], seed: Seed) -> Asking[None]:
-    """Give a path an evidence; `lent` are values of some of its sites."""
+def scout(
+    fit: PathFit,
+    draws: SiteRows,
+    lent: Sequence[SiteValues],
+    seed: Seed,
+    *,
+    crowded: bool = False,
+    hopeless: float = -math.inf,
+) -> Asking[None]:
+    """Give a path an evidence; `lent` are values of some of its sites.
+
+    With less effort if there is a crowd of them. An evidence beneath `hopeless` need not be precise.
+    """
     fit.vectors = fit.unconstrained(draws)
-    search = Search(fit, (), seed, fit.evaluations + _EVALUATIONS)
+    search = Search(fit, (), seed, fit.evaluations + (_IN_A_CROWD if crowded else _EVALUATIONS))
     around = yield from search.from_prior(seed.child(0))
     starts = [around.drawn]
     for number, values in enumerate(lent):
         starts.append((yield from _near(fit, draws, values, around.drawn, seed.child(1, number))))
-    fitted = yield from search.fitted(together(starts), seed.child(2), _PARTS)
+    fitted = yield from search.fitted(together(starts), seed.child(2), _PARTS, hopeless)
     better = fitted is not None and fitted.found.effective_draws > around.found.effective_draws
     best = fitted if fitted is not None and better else around
     fit.evidence = of_importance(best.found)

@@ -14,14 +14,14 @@ from pathmix.evidence.scout import place, scout
 from pathmix.evidence.weigh import QUICK_VOLUME, look_at
 from pathmix.methods.claims import small
 from pathmix.methods.strays import strays
-from pathmix.posterior.evidence import UNKNOWN, Efforts
+from pathmix.posterior.evidence import HOPELESS, UNKNOWN, Efforts
 from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
 from pathmix.training.phases import Schedule, Workshop, initialise, optimise
 from pathmix.training.starts import Starts
 
 _MOST = 4  # a round has at most so small a part of the budget
-_FEWEST_STEPS = 10  # in a first phase: with fewer, training tells less than a first look
+_FEWEST_STEPS = 100  # in a first phase: with fewer, training tells less than a first look
 _FAR = 30.0  # nats below the best
 _CHUNK = 256  # paths of a crowd, after which Ctrl-C is noticed
 _LENDERS = 4  # paths from which others take over what they have found
@@ -115,15 +115,16 @@ class Scouting:
             chunk = new[start : start + _CHUNK]
             self.progress.stage(f"scouting: {start} of {len(new)} problems done")
             self._seen.update(one.work for one in chunk)
-            self._look_at(chunk)
+            self._look_at(chunk, crowded=True)
 
     def _looked_at_enough(self, contenders: Sequence[Fitting], *, crowded: bool = False) -> set[PathFit]:
         """ELBOs need guides."""
         return small(contenders, crowded=crowded) & self._seen if self.by_evidence else set()
 
-    def _look_at(self, new: Sequence[Fitting]) -> None:
+    def _look_at(self, new: Sequence[Fitting], *, crowded: bool = False) -> None:
         """At paths whose densities are small, without compiling anything else."""
         small = [o for o in new if o.work.trainable and o.work.target.graphs.density.volume < QUICK_VOLUME]
+        best = max((_worth(fit) for fit in self._seen if fit.evidence.is_known), default=-math.inf)
         lenders = sorted(self._places, key=lambda fit: -_worth(fit))[:_LENDERS]
 
         def look(one: Fitting) -> Asking[None]:
@@ -133,16 +134,17 @@ class Scouting:
                 for fit in lenders
             ]
             seed = one.work.elbo_seed.child(2_000)
-            yield from scout(one.work, one.draws, [values for values in lent if values], seed)
+            lent = [values for values in lent if values]
+            yield from scout(one.work, one.draws, lent, seed, crowded=crowded, hopeless=best - HOPELESS)
 
         self.workshop.to_the_end(small, look)
         known = [one for one in small if one.work.evidence.is_known]
-        best = sorted(known, key=lambda one: -_worth(one.work))[:_LENDERS]
+        leading = sorted(known, key=lambda one: -_worth(one.work))[:_LENDERS]
 
         def find(one: Fitting) -> Asking[None]:
             self._places[one.work] = yield from place(one.work)
 
-        self.workshop.to_the_end(best, find)
+        self.workshop.to_the_end(leading, find)
 
     def _needs_training(self, one: Fitting) -> bool:
         """Whether there was no first look, or it found something rough that may matter."""

@@ -38,9 +38,8 @@ def programs():
 
     def interval():
         x = numpyro.sample("x", dist.Normal(0.0, 1.0))
-        if x > 0.0:
-            if x < 1.0:
-                numpyro.sample("w", dist.Exponential(1.0))
+        if 0.0 < x < 1.0:
+            numpyro.sample("w", dist.Exponential(1.0))
 
     return [real, positive, bounded, boxes, interval]
 
