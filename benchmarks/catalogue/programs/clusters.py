@@ -106,7 +106,7 @@ def restaurant_answers():
 
 
 def stick_breaking_answers():
-    points = SEATED[1:4]
+    points = SEATED[1:3]
     evidence, _ = process_answers(points, len)
     return {
         EVIDENCE: evidence,
@@ -198,8 +198,8 @@ ENTRIES = [
     Entry(
         stick_breaking,
         "pyro",
-        origin="Church, DPmem; Sethuraman 1994",
-        args=(torch.tensor(SEATED[1:4]),),
+        origin="Church, DPmem; Sethuraman 1994, in small",
+        args=(torch.tensor(SEATED[1:3]),),
         against="enumeration of partitions",
         answers=stick_breaking_answers,
         read={"P(first two same)": lambda draws: count(draws, "stop_0_") == count(draws, "stop_1_")},

@@ -107,16 +107,17 @@ def sentence_length_answers():
 
 
 XS, YS = [1.0, 2.0, 3.0], [2.1, 4.8, 9.9]
+LEAF = 0.9
 
 
 def formula(xs, ys):
     """Formulas that explain points."""
 
     def expression(name):
-        if pyro.sample(f"leaf_{name}", dist.Bernoulli(0.7)):
+        if pyro.sample(f"leaf_{name}", dist.Bernoulli(LEAF)):
             leaf = pyro.sample(f"number_{name}", dist.Categorical(torch.tensor([0.4, 0.2, 0.2, 0.2])))
             return str(leaf.item()) if leaf else "x"
-        op = "+-*"[pyro.sample(f"op_{name}", dist.Categorical(torch.ones(3) / 3))]
+        op = "+*"[pyro.sample(f"op_{name}", dist.Bernoulli(0.5)).long()]
         return f"({expression(name + 'l')} {op} {expression(name + 'r')})"
 
     mean = eval(expression("e"), {"x": xs}) * torch.ones(len(xs))
@@ -124,23 +125,24 @@ def formula(xs, ys):
         pyro.sample("y", dist.Normal(mean, 0.5), obs=ys)
 
 
-OPS = {"+": np.add, "-": np.subtract, "*": np.multiply}
+OPS = {"+": np.add, "*": np.multiply}
 
 
 def formula_answers():
     """Distributions of the three values, by depth; those rarer than 1e-6, or beyond 200, are left out."""
     leaves = {(1, 2, 3): 0.4, (1, 1, 1): 0.2, (2, 2, 2): 0.2, (3, 3, 3): 0.2}
-    values, chances = np.array(list(leaves)), 0.7 * np.array(list(leaves.values()))
+    values, chances = np.array(list(leaves)), LEAF * np.array(list(leaves.values()))
+    op_chance = (1 - LEAF) / 2
     base = np.array([401**2, 401, 1])
     for _ in range(7):
         i, j = np.nonzero(np.outer(chances, chances) > 1e-8)
         found = [op(values[i], values[j]) for op in OPS.values()]
-        likes = [0.1 * chances[i] * chances[j]] * 3
+        likes = [op_chance * chances[i] * chances[j]] * 2
         within = [np.abs(value).max(-1) <= 200 for value in found]
         codes = np.concatenate([(v[w] + 200) @ base for v, w in zip(found, within, strict=True)])
         weights = np.concatenate([p[w] for p, w in zip(likes, within, strict=True)])
         codes = np.concatenate([codes, (np.array(list(leaves)) + 200) @ base])
-        weights = np.concatenate([weights, 0.7 * np.array(list(leaves.values()))])
+        weights = np.concatenate([weights, LEAF * np.array(list(leaves.values()))])
         unique, place = np.unique(codes, return_inverse=True)
         chances = np.bincount(place, weights)
         unique, chances = unique[chances > 1e-6], chances[chances > 1e-6]
@@ -148,8 +150,8 @@ def formula_answers():
     parts = {}
     for name, op in OPS.items():
         likes = stats.norm(op(values[:, None], values), 0.5).pdf(YS).prod(-1)
-        parts[name] = 0.1 * chances @ likes @ chances
-    leaf = sum(0.7 * p * stats.norm(value, 0.5).pdf(YS).prod() for value, p in leaves.items())
+        parts[name] = op_chance * chances @ likes @ chances
+    leaf = sum(LEAF * p * stats.norm(value, 0.5).pdf(YS).prod() for value, p in leaves.items())
     total = leaf + sum(parts.values())
     return {EVIDENCE: math.log(total), "P(a sum)": parts["+"] / total}
 
@@ -212,7 +214,7 @@ ENTRIES = [
     Entry(
         formula,
         "pyro",
-        origin="Church, symbolic regression",
+        origin="Church, symbolic regression, in small",
         args=(torch.tensor(XS), torch.tensor(YS)),
         against="recursion over values",
         answers=formula_answers,

@@ -9,6 +9,7 @@ import pyro.distributions as dist
 import torch
 from scipy import stats
 
+import pathmix
 from benchmarks.catalogue.entry import EVIDENCE, Entry, share
 
 
@@ -233,6 +234,8 @@ ENTRIES = [
         against="5e6 prior draws",
         answers=pedestrian_answers,
         read={"E[start]": lambda draws: draws["start"]},
+        # Every number of steps is a structure, and most have little weight.
+        options={"discovery": pathmix.PriorDiscovery(1_000), "smc_evaluations": 0},
     ),
     Entry(
         if_negative,

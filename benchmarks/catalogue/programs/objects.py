@@ -9,6 +9,7 @@ import pyro.distributions as dist
 import torch
 from scipy import stats
 
+import pathmix
 from benchmarks.catalogue.entry import EVIDENCE, Entry
 from benchmarks.catalogue.programs.clusters import normal_evidence, partitions
 
@@ -87,7 +88,7 @@ CITED = ["blog", "blog", "church"]
 
 def citations(cited):
     """Do two citations mean the same paper, of which there may be many with one title."""
-    n = int(pyro.sample("papers", dist.Poisson(1.0))) + 1
+    n = int(pyro.sample("papers", dist.Poisson(0.6))) + 1
     titles = {}
     for i, text in enumerate(cited):
         paper = int(pyro.sample(f"paper_{i}", dist.Categorical(torch.ones(n))))
@@ -100,7 +101,7 @@ def citations(cited):
 def citations_answers():
     total = same = number = 0.0
     for n, blocks in itertools.product(range(1, 30), partitions(3)):
-        p = stats.poisson(1).pmf(n - 1) * math.perm(n, len(blocks)) / n**3
+        p = stats.poisson(0.6).pmf(n - 1) * math.perm(n, len(blocks)) / n**3
         for block in blocks:
             p *= np.mean([math.prod(0.9 if CITED[i] == t else 0.05 for i in block) for t in TITLES])
         total, number = total + p, number + p * n
@@ -189,7 +190,7 @@ ENTRIES = [
     Entry(
         citations,
         "pyro",
-        origin="Pasula et al. 2003; BLOG",
+        origin="Pasula et al. 2003; BLOG, in small",
         args=(CITED,),
         against="enumeration of partitions",
         answers=citations_answers,
@@ -197,6 +198,7 @@ ENTRIES = [
             "P(first two same)": lambda draws: draws["paper_0"] == draws["paper_1"],
             "E[papers]": lambda draws: draws["papers"] + 1,
         },
+        options={"discovery": pathmix.Enumeration(cover=0.99)},
     ),
     Entry(
         discs,
@@ -206,5 +208,9 @@ ENTRIES = [
         against="prior draws of all discs but one, which is summed out",
         answers=discs_answers,
         read={"E[n]": lambda draws: draws["n"]},
+        options={
+            "discovery": pathmix.Guided(samples=100, max_paths=8),
+            "allocation": pathmix.SuccessiveHalving(budget=20_000),
+        },
     ),
 ]

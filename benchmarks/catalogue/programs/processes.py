@@ -9,6 +9,7 @@ import torch
 from scipy import stats
 from scipy.integrate import quad
 
+import pathmix
 from benchmarks.catalogue.entry import EVIDENCE, Entry
 
 
@@ -257,5 +258,6 @@ ENTRIES = [
         against="quadrature",
         answers=faults_answers,
         read={"P(power)": lambda draws: draws["power_fails"]},
+        options={"discovery": pathmix.Guided(rounds=2, round_paths=32)},
     ),
 ]
