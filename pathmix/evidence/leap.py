@@ -9,7 +9,7 @@ from pathmix.evidence.proposal import Proposal
 
 _MOST_TERMS = 300  # of the quadratic: 23 coordinates
 DRAWS_PER_TERM = 3.0  # effective ones
-_FLATTEST = 1e-6  # curvature, beside the largest
+_FLATTEST = 1e-6  # curvature, beside the largest, and beside the slope
 
 
 def terms(dim: int) -> int:
@@ -27,8 +27,9 @@ def leap(vectors: np.ndarray, log_densities: np.ndarray, weights: np.ndarray) ->
     if known.sum() < DRAWS_PER_TERM * terms(dim):
         return None
     vectors, weights = vectors[known], weights[known]
-    loc = weights @ vectors
-    scale = np.sqrt(weights @ (vectors - loc) ** 2)
+    # Not by BLAS, as for proposals.
+    loc = np.sum(weights[:, None] * vectors, axis=0)
+    scale = np.sqrt(np.sum(weights[:, None] * (vectors - loc) ** 2, axis=0))
     if not np.all(scale > 0):
         return None
     standard = (vectors - loc) / scale
@@ -38,14 +39,14 @@ def leap(vectors: np.ndarray, log_densities: np.ndarray, weights: np.ndarray) ->
     columns = np.concatenate(columns, axis=1)
     weighed = (weights[:, None] * columns).T
     try:
-        found = np.linalg.solve(weighed @ columns, weighed @ levels)
+        found = np.linalg.solve(weighed @ columns, np.sum(weighed * levels, axis=1))
     except np.linalg.LinAlgError:  # draws that lie in a plane
         return None
     slope, curvature = found[1 : dim + 1], np.zeros((dim, dim))
     curvature[left, right] = -found[dim + 1 :]
     curvature = curvature + curvature.T  # the diagonal counts twice, as in the second derivative
     values, directions = np.linalg.eigh(curvature)
-    if not values[0] > _FLATTEST * values[-1]:
+    if not values[0] > _FLATTEST * max(values[-1], np.max(np.abs(slope))):
         return None
     root = directions / np.sqrt(values)
     covariance = root @ root.T

@@ -17,6 +17,7 @@ from pathmix.evidence.search import (
     together,
     where_inside,
 )
+from pathmix.evidence.symmetry import exchangeable
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows, SiteValues
 from pathmix.training.fit import PathFit
@@ -53,6 +54,9 @@ def scout(
     better = fitted is not None and fitted.found.effective_draws > around.found.effective_draws
     best = fitted if fitted is not None and better else around
     fit.evidence = of_importance(best.found)
+    matters = fit.evidence.settled and not best.found.log_evidence < hopeless and fit.target.dim > 1
+    if matters and (yield from exchangeable(fit, draws)):  # of whose orders the search has seen some, or all
+        fit.evidence = fit.evidence.doubted("alone")
     if best.drawn.shares is not None:
         count = few_particles(fit.target.dim, _MOST_PARTICLES)
         found = yield from search.particles(best.drawn, seed.child(3), count)

@@ -51,7 +51,7 @@ class Weighted(NamedTuple):
 
     vectors: np.ndarray
     log_ratios: np.ndarray
-    log_densities: np.ndarray  # log gamma
+    log_densities: np.ndarray  # log gamma on the vectors, for all orders; NaN where it is not known
 
     @property
     def shares(self) -> np.ndarray | None:
@@ -117,8 +117,8 @@ class Search:
     ) -> Asking[Opinion | None]:
         """A proposal fitted to its own weighted draws, again and again, with so many parts each time.
 
-        It goes on for as long as it rises: the posterior may be far away, and much narrower. It ends early if
-        it does not, beneath what is `hopeless`.
+        It goes on for as long as it rises: the posterior may be far away, and much narrower. Beneath what is
+        `hopeless` it ends once it has come to a place, by what it found there or because it rises no more.
         """
         best: Opinion | None = None
         drawn, level = first, -math.inf
@@ -173,7 +173,8 @@ class Search:
         """Where the posterior is, if it is normal."""
         wanted = min(DRAWS_PER_TERM * terms(self.fit.target.dim), usable.sum() / 2)
         weights, _ = tempered_weights(drawn.log_ratios[usable], wanted)
-        return leap(drawn.vectors[usable], drawn.log_densities[usable], weights)
+        found = leap(drawn.vectors[usable], drawn.log_densities[usable], weights)
+        return found if found is not None and self.fit.has_values(found.loc) else None
 
     def is_plain(self, opinion: Opinion) -> bool:
         """Whether the posterior looks like one blob: the guide, or one t with the guard, suits it."""
@@ -235,7 +236,8 @@ class Search:
         shares = np.where(missed, gain, -np.inf)
         if np.max(np.mean(np.exp(shares.reshape(len(known), -1)), axis=1)) < _MISSED_SHARE:
             return None
-        return Weighted(there[missed], shares[missed] + opinion.found.log_evidence, density[missed])
+        shares, density = shares + opinion.found.log_evidence, density + self.log_orders
+        return Weighted(there[missed], shares[missed], density[missed])
 
     def without_groups(self, efforts: Efforts) -> "Search":
         """A search in which members are told apart."""

@@ -21,6 +21,7 @@ from pathmix.training.phases import Schedule, Workshop, initialise, optimise
 from pathmix.training.starts import Starts
 
 _MOST = 4  # a round has at most so small a part of the budget
+_CROWD = 10  # paths
 _FEWEST_STEPS = 100  # in a first phase: with fewer, training tells less than a first look
 _FAR = 30.0  # nats below the best
 _CHUNK = 256  # paths of a crowd, after which Ctrl-C is noticed
@@ -102,7 +103,7 @@ class Scouting:
     def _is_crowded(self, fitting: Sequence[Fitting]) -> bool:
         """Whether the budget is next to nothing for each of so many."""
         count = sum(one.work.trainable for one in fitting)
-        if count == 0 or isinstance(self.allocation, OnlineAllocation):  # which has more rounds
+        if count < _CROWD or isinstance(self.allocation, OnlineAllocation):  # which has more rounds
             return False
         return self.allocation.iterations(self.allocation.phases(count), count) < _FEWEST_STEPS
 

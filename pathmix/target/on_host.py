@@ -43,7 +43,7 @@ def constrained(
     bijections = _bijections(coordinates, arguments)
     if bijections is None:
         return None
-    whole = np.zeros((len(vectors), len(coordinates.kept)))
+    whole = np.zeros((len(vectors), len(coordinates.kept)), vectors.dtype)
     whole[:, np.array(coordinates.kept, bool)] = vectors
     values = [np.zeros((len(vectors), *site.shape), site.dtype) for site in coordinates.sites]
     with np.errstate(all="ignore"):

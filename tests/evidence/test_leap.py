@@ -8,12 +8,16 @@ import numpyro
 import pyro
 import pytest
 import torch
+from scipy import stats
 
+from pathmix.engine.executables import Executables
 from pathmix.engine.requests import answered
 from pathmix.evidence.leap import leap, terms
+from pathmix.evidence.scout import scout
 from pathmix.evidence.search import BLOCK, tempered_weights
 from pathmix.evidence.settle import quick
-from tests.evidence.searching import paths_of, search_of
+from pathmix.program.seeds import Seed
+from tests.evidence.searching import fit_of, paths_of, search_of
 
 NUMBERS = {numpyro: jnp.asarray, pyro: torch.tensor}
 
@@ -74,3 +78,38 @@ def test_a_posterior_hundreds_of_deviations_away_takes_one_leap(sampler):
     exact = -(50.0**2) / (2 * 1.0001) - 0.5 * math.log(2 * math.pi * 1.0001)
     assert opinion.found.log_evidence == pytest.approx(exact, abs=0.1)
     assert search.fit.evaluations == 2 * BLOCK
+
+
+def test_a_slope_without_an_end_is_left_alone():
+    vectors = np.random.default_rng(4).normal(size=(2_000, 1))
+    for slope in (3.0, -300.0):
+        assert leap(vectors, slope * vectors[:, 0], np.ones(2_000)) is None
+
+
+def test_a_leap_to_where_numbers_overflow_is_not_taken():
+    def model():
+        rate = numpyro.sample("rate", numpyro.distributions.Gamma(2.0, 1.0))
+        numpyro.sample("y", numpyro.distributions.Poisson(rate), obs=100_000)
+
+    (path,) = paths_of(model)
+    fit = fit_of(path, Executables())
+    fit.start = None
+    answered(scout(fit, path.draws, [], Seed.of(0)), fit.executables.answer)
+    exact = stats.nbinom(2, 0.5).logpmf(100_000)
+    assert not fit.met_nan
+    assert fit.evidence.log_evidence == pytest.approx(exact, abs=0.1)
+
+
+def test_a_first_look_does_not_settle_what_can_be_permuted():
+    def model(y):
+        means = [numpyro.sample(f"mean_{i}", numpyro.distributions.Normal(0.0, 5.0)) for i in range(2)]
+        shares = numpyro.distributions.Categorical(probs=jnp.ones(2) / 2)
+        parts = numpyro.distributions.Normal(jnp.stack(means), 1.0)
+        mixture = numpyro.distributions.MixtureSameFamily(shares, parts)
+        numpyro.sample("y", mixture.expand([len(y)]), obs=y)
+
+    (path,) = paths_of(model, jnp.array([-2.0, -1.8, 2.0, 2.1]))
+    fit = fit_of(path, Executables())
+    fit.start = None
+    answered(scout(fit, path.draws, [], Seed.of(0)), fit.executables.answer)
+    assert not fit.evidence.settled

@@ -1,5 +1,6 @@
 """Maps between values and vectors: on the host, they are what compiled ones are."""
 
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -7,6 +8,7 @@ import pytest
 
 from pathmix.engine.executables import Executables
 from pathmix.engine.precision import precision_scope
+from pathmix.engine.requests import answered
 from pathmix.target.on_host import constrained, unconstrained
 from tests.evidence.searching import fit_of, paths_of
 
@@ -59,6 +61,33 @@ def test_both_ways_are_the_compiled_ones(model):
                 np.testing.assert_allclose(found[row], wanted, rtol=1e-12)
         back = unconstrained(coordinates, arguments, values)
         np.testing.assert_allclose(back, vectors, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_numbers_between_zero_and_one_do_not_come_to_the_ends(precision):
+    def share():
+        numpyro.sample("x", dist.Beta(0.1, 0.1).expand([2]))
+
+    with precision_scope(precision):
+        (path,) = paths_of(share)
+        fit = fit_of(path, Executables())
+        coordinates, arguments = fit.target.coordinates, fit.target.arguments.map
+        vectors = np.array([[20.0, -20.0], [60.0, -60.0]])
+        values = answered(fit.constrained(vectors), Executables().answer)
+        compiled = [coordinates.constrain(vector, arguments)[0] for vector in jnp.asarray(vectors)]
+        for row, (wanted,) in enumerate(compiled):
+            np.testing.assert_allclose(values[0][row], wanted, rtol=1e-5)
+        assert np.all(np.isfinite(unconstrained(coordinates, arguments, values)))
+
+
+def test_a_vector_without_values_is_known():
+    def rate():
+        numpyro.sample("x", dist.Gamma(2.0, 1.0))
+
+    (path,) = paths_of(rate)
+    fit = fit_of(path, Executables())
+    assert fit.has_values(np.array([100.0]))
+    assert not fit.has_values(np.array([966.0])) and not fit.has_values(np.array([-966.0]))
 
 
 def test_what_is_not_elementary_is_left_to_others():
