@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
+import pathmix
 from benchmarks.catalogue.entry import EVIDENCE, Entry, count
 
 
@@ -203,6 +204,10 @@ ENTRIES = [
         against="enumeration of partitions",
         answers=stick_breaking_answers,
         read={"P(first two same)": lambda draws: count(draws, "stop_0_") == count(draws, "stop_1_")},
+        options={
+            "discovery": pathmix.PriorDiscovery(1_000),
+            "allocation": pathmix.SuccessiveHalving(budget=20_000),
+        },
     ),
     Entry(
         topics,

@@ -209,8 +209,9 @@ ENTRIES = [
         answers=discs_answers,
         read={"E[n]": lambda draws: draws["n"]},
         options={
-            "discovery": pathmix.Guided(samples=100, max_paths=8),
+            "discovery": pathmix.PriorDiscovery(200, max_paths=7),
             "allocation": pathmix.SuccessiveHalving(budget=20_000),
+            "smc_evaluations": 0,
         },
     ),
 ]
