@@ -9,6 +9,7 @@ from pathmix.evidence.proposal import Proposal
 
 _MOST_TERMS = 300  # of the quadratic: 23 coordinates
 DRAWS_PER_TERM = 3.0  # effective ones
+_THINNEST = 1e-10  # variance of standardised draws across a plane that they lie in
 _FLATTEST = 1e-6  # curvature, beside the largest, and beside the slope
 
 
@@ -33,6 +34,8 @@ def leap(vectors: np.ndarray, log_densities: np.ndarray, weights: np.ndarray) ->
     if not np.all(scale > 0):
         return None
     standard = (vectors - loc) / scale
+    if np.linalg.eigvalsh((weights[:, None] * standard).T @ standard)[0] < _THINNEST:
+        return None
     levels = log_densities[known] - np.max(log_densities[known])
     left, right = np.triu_indices(dim)
     columns = [np.ones((len(standard), 1)), standard, standard[:, left] * standard[:, right]]
@@ -40,7 +43,7 @@ def leap(vectors: np.ndarray, log_densities: np.ndarray, weights: np.ndarray) ->
     weighed = (weights[:, None] * columns).T
     try:
         found = np.linalg.solve(weighed @ columns, np.sum(weighed * levels, axis=1))
-    except np.linalg.LinAlgError:  # draws that lie in a plane
+    except np.linalg.LinAlgError:  # draws that are few places, many times
         return None
     slope, curvature = found[1 : dim + 1], np.zeros((dim, dim))
     curvature[left, right] = -found[dim + 1 :]

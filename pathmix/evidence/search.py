@@ -23,6 +23,7 @@ from pathmix.posterior.evidence import Doubt, Efforts, Evidence, Particles
 from pathmix.posterior.weights import path_weights
 from pathmix.program.seeds import Seed
 from pathmix.program.values import SiteRows
+from pathmix.target.on_host import has_values
 from pathmix.training.fit import PathFit
 from pathmix.training.importance import SAFE_KHAT, Importance, importance
 
@@ -174,7 +175,10 @@ class Search:
         wanted = min(DRAWS_PER_TERM * terms(self.fit.target.dim), usable.sum() / 2)
         weights, _ = tempered_weights(drawn.log_ratios[usable], wanted)
         found = leap(drawn.vectors[usable], drawn.log_densities[usable], weights)
-        return found if found is not None and self.fit.has_values(found.loc) else None
+        target = self.fit.target
+        if found is None or not has_values(target.coordinates, target.arguments.map, found.loc):
+            return None
+        return found
 
     def is_plain(self, opinion: Opinion) -> bool:
         """Whether the posterior looks like one blob: the guide, or one t with the guard, suits it."""

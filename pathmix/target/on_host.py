@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpyro.distributions import transforms
 from scipy.special import expit, logit, ndtr, ndtri
@@ -33,7 +34,7 @@ def unconstrained(
         for bijection, segment in zip(bijections, coordinates.segments, strict=True):
             rows = [columns[site].reshape(count, -1) for site in segment.sites]
             pieces.append(bijection.inverse(np.concatenate(rows, axis=1).astype(float)))
-    return np.concatenate(pieces, axis=1)[:, np.array(coordinates.kept, bool)]
+    return np.concatenate(pieces, axis=1)[:, np.array(coordinates.kept, bool)].astype(_precision())
 
 
 def constrained(
@@ -43,7 +44,7 @@ def constrained(
     bijections = _bijections(coordinates, arguments)
     if bijections is None:
         return None
-    whole = np.zeros((len(vectors), len(coordinates.kept)), vectors.dtype)
+    whole = np.zeros((len(vectors), len(coordinates.kept)), _precision())
     whole[:, np.array(coordinates.kept, bool)] = vectors
     values = [np.zeros((len(vectors), *site.shape), site.dtype) for site in coordinates.sites]
     with np.errstate(all="ignore"):
@@ -53,6 +54,18 @@ def constrained(
             for site, part in zip(segment.sites, np.split(mapped, ends[:-1], axis=1), strict=True):
                 values[site][:] = part.reshape(values[site].shape)
     return values
+
+
+def has_values(coordinates: Coordinates, arguments: MapArguments, vector: np.ndarray) -> bool:
+    """Whether a vector stands for values inside of their supports, as far as that is easily told."""
+    values = constrained(coordinates, arguments, vector[None])
+    back = None if values is None else unconstrained(coordinates, arguments, values)
+    return back is None or bool(np.all(np.isfinite(back)))
+
+
+def _precision() -> Any:
+    """Of the engine, now."""
+    return jax.dtypes.canonicalize_dtype(float)
 
 
 def _bijections(coordinates: Coordinates, arguments: MapArguments) -> list[_Elementary] | None:

@@ -248,26 +248,15 @@ class PathFit:
         arguments = self.target.arguments
         found = unconstrained(self.target.coordinates, arguments.map, columns)
         if found is not None:
-            return found.astype(jnp.zeros(0).dtype)
+            return found
         key = ("unconstrain", self.target.structure)
         make = partial(make_unconstrain, self.target)
         return in_batches(lambda rows: self.executables.call(key, make, rows, arguments), columns, _DRAW_ROWS)
 
     def constrained(self, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
         """The values of the free sites that vectors stand for."""
-        target, vectors = self.target, vectors.astype(jnp.zeros(0).dtype)
-        found = constrained(target.coordinates, target.arguments.map, vectors)
+        found = constrained(self.target.coordinates, self.target.arguments.map, vectors)
         return found if found is not None else (yield from self.calls.constrained(vectors))
-
-    def has_values(self, vector: np.ndarray) -> bool:
-        """Whether a vector stands for values inside of their supports, as far as that is easily told."""
-        target = self.target
-        row = vector[None].astype(jnp.zeros(0).dtype)
-        values = constrained(target.coordinates, target.arguments.map, row)
-        if values is None:
-            return True
-        back = unconstrained(target.coordinates, target.arguments.map, values)
-        return back is None or bool(np.all(np.isfinite(back)))
 
     def densities(self, vectors: np.ndarray) -> Asking[Seen]:
         """log gamma and what belongs to it, at some vectors. Before there is a start, log_q is NaN."""

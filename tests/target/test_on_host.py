@@ -9,7 +9,7 @@ import pytest
 from pathmix.engine.executables import Executables
 from pathmix.engine.precision import precision_scope
 from pathmix.engine.requests import answered
-from pathmix.target.on_host import constrained, unconstrained
+from pathmix.target.on_host import constrained, has_values, unconstrained
 from tests.evidence.searching import fit_of, paths_of
 
 
@@ -86,8 +86,9 @@ def test_a_vector_without_values_is_known():
 
     (path,) = paths_of(rate)
     fit = fit_of(path, Executables())
-    assert fit.has_values(np.array([100.0]))
-    assert not fit.has_values(np.array([966.0])) and not fit.has_values(np.array([-966.0]))
+    where = fit.target.coordinates, fit.target.arguments.map
+    assert has_values(*where, np.array([100.0]))
+    assert not has_values(*where, np.array([966.0])) and not has_values(*where, np.array([-966.0]))
 
 
 def test_what_is_not_elementary_is_left_to_others():
