@@ -82,16 +82,16 @@ def test_an_answer_does_not_hold_those_of_the_whole_batch():
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_posterior_has_the_same_bits(monkeypatch, threads):
-    links = (jnp.sin, jnp.cos, jnp.tanh, jnp.arctan, jnp.exp)
+    links = (jnp.sin, jnp.tanh, jnp.arctan)
 
     def model(y):
-        k = int(numpyro.sample("k", dist.Categorical(probs=jnp.full(5, 0.2))))
+        k = int(numpyro.sample("k", dist.Categorical(probs=jnp.full(3, 1 / 3))))
         z = numpyro.sample("z", dist.Normal(0.0, 1.0))
         numpyro.sample("y", dist.Normal(links[k](z), 1.0), obs=y)
 
     def run(threads):
-        allocation = pathmix.SuccessiveHalving(budget=400, keep=2)
-        discovery = pathmix.PriorDiscovery(60)
+        allocation = pathmix.SuccessiveHalving(budget=400, keep=1)
+        discovery = pathmix.PriorDiscovery(30)
         return pathmix.SDVI(
             model, discovery=discovery, allocation=allocation, threads=threads, progress=False
         ).run(0, 0.5)
@@ -107,7 +107,7 @@ def test_a_posterior_has_the_same_bits(monkeypatch, threads):
     monkeypatch.setattr("pathmix.engine.executables.MOST_KEPT", 2)
     monkeypatch.setattr("pathmix.engine.executables._everywhere", Shared(0))
     assert bits(run(threads)) == bits(quiet)
-    assert sum(read) > 20
+    assert sum(read) > 10
 
 
 def test_what_takes_turns_is_not_built_for_every_turn(monkeypatch):
