@@ -22,6 +22,7 @@ __all__ = [
     "functionalized",
     "functions_applied_by",
     "functorch_level",
+    "is_composite",
     "is_functional",
     "is_traced",
     "outside_of_trace",
@@ -120,6 +121,11 @@ def release(identifier: int) -> None:
 def schema_of(operation: Any) -> Any:
     """The arguments that an ATen operation takes, and which of them it writes into; None if unknown."""
     return getattr(operation, "_schema", None)
+
+
+def is_composite(operation: Any) -> bool:
+    """Whether PyTorch itself writes an operation in terms of others, wherever it runs."""
+    return hasattr(operation, "decompose") and operation._can_decompose()
 
 
 def core_decompositions(also: Sequence[Any]) -> dict[Any, Any]:

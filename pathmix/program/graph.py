@@ -36,13 +36,13 @@ class Graph:
             debug_info=nameless(closed.jaxpr),
         )
         consts = tuple(interned(c if isinstance(c, jax.Array) else jnp.asarray(c)) for c in closed.consts)
-        return Graph(jaxpr, (*consts, *(_on_device(n.tobytes(), n.dtype) for n in numbers.values())))
+        return Graph(jaxpr, (*consts, *map(on_device, numbers.values())))
 
     @staticmethod
     def known(values: Sequence[np.ndarray], inputs: Sequence[jax.ShapeDtypeStruct]) -> "Graph":
         """A graph that gives these values, whatever its inputs."""
-        closed = jax.make_jaxpr(lambda known, _: known)(list(values), list(inputs))
-        return Graph(closed.jaxpr.replace(debug_info=nameless(closed.jaxpr)), tuple(map(jnp.asarray, values)))
+        shapes = [jax.ShapeDtypeStruct(value.shape, value.dtype) for value in values]
+        return Graph(_giving(tuple(shapes), tuple(inputs)), tuple(map(on_device, values)))
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         return evaluate(self.jaxpr, (), *consts, *inputs)
@@ -129,10 +129,22 @@ def apply(jaxpr: Jaxpr, eqn: JaxprEqn, operands: Sequence[Any]) -> list[Any]:
     return evaluate(alone, (), *(value for _, value in given))
 
 
-@lru_cache(4_096)
-def _on_device(number: bytes, dtype: Any) -> jax.Array:
+@lru_cache(256)
+def _giving(known: tuple[jax.ShapeDtypeStruct, ...], inputs: tuple[jax.ShapeDtypeStruct, ...]) -> Jaxpr:
+    """What gives the first of its arguments; paths without free sites have few kinds of it."""
+    jaxpr = jax.make_jaxpr(lambda known, _: known)(list(known), list(inputs)).jaxpr
+    return jaxpr.replace(debug_info=nameless(jaxpr))
+
+
+def on_device(array: np.ndarray) -> jax.Array:
     """Programs have few numbers, and putting one on a device takes as long as tracing an operation."""
-    return jnp.asarray(np.frombuffer(number, dtype)[0])
+    return jnp.asarray(array) if np.ndim(array) else _number(array.tobytes(), array.dtype)
+
+
+@lru_cache(4_096)
+def _number(number: bytes, dtype: Any) -> jax.Array:
+    with jax.ensure_compile_time_eval():  # what is kept must not belong to a trace
+        return jnp.asarray(np.frombuffer(number, dtype)[0])
 
 
 def _lift_literals(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], dict[Var, np.ndarray]]:

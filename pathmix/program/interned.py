@@ -4,7 +4,7 @@ Data that come as NumPy's are made an array in every run of the program, and a p
 so they are known by their numbers.
 """
 
-import hashlib
+import zlib
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -24,6 +24,14 @@ def interned(array: jax.Array) -> jax.Array:
     is_plain = not jnp.issubdtype(array.dtype, jax.dtypes.prng_key) and not array.committed
     if not is_plain or jax.default_backend() != "cpu":
         return array
-    digest = hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8).data, digest_size=16).digest()
-    kept = _by_content.setdefault((array.shape, array.dtype, array.weak_type, digest), array)
+    content = _content(array)
+    kept = _by_content.setdefault(
+        (array.shape, array.dtype, array.weak_type, zlib.crc32(content.data)), array
+    )
+    if kept is not array and not np.array_equal(_content(kept), content):
+        return array
     return _by_identity.setdefault(id(kept), kept)
+
+
+def _content(array: jax.Array) -> np.ndarray:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -62,3 +62,10 @@ def test_nothing_is_kept_that_nobody_has(engine):
     del array
     gc.collect()
     assert len(_by_content) == before
+
+
+def test_other_numbers_with_the_same_sum(monkeypatch, engine):
+    monkeypatch.setattr("pathmix.program.interned.zlib.crc32", lambda content: 7)
+    first, second = interned(jnp.asarray(Y)), interned(jnp.asarray(Y + 1))
+    assert np.array_equal(first, Y) and np.array_equal(second, Y + 1)
+    assert interned(jnp.asarray(Y)) is first

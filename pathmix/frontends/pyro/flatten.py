@@ -5,6 +5,7 @@ depends on no input is a constant, and what nothing depends on is dropped.
 """
 
 import hashlib
+import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,8 @@ from pathmix.frontends.pyro.lowering import decompositions
 from pathmix.frontends.pyro.lowering.dtypes import once
 from pathmix.frontends.pyro.tape import Node, Tape, replaced
 from pathmix.program.source import Source
+
+_LARGE = 4_096  # bytes: of data, a check of its numbers is enough to see that they change
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +56,15 @@ class FlatGraph:
         digest = hashlib.blake2b()
         for value in self.constants.values():
             digest.update(f"{value.dtype} {tuple(value.shape)} ".encode())
-            digest.update(np.ascontiguousarray(once(value)).data)
+            content = np.ascontiguousarray(once(value)).data
+            digest.update(content if content.nbytes < _LARGE else zlib.crc32(content).to_bytes(4))
         for node in self.operations:
             digest.update(repr((node.target, replaced((node.args, node.kwargs), Node, numbers.get))).encode())
         digest.update(repr([numbers[node] for node in self.outputs]).encode())
         return digest.hexdigest()
+
+
+_NUMBERS = {int, float, bool, type(None)}
 
 
 class _Captured(TorchFunctionMode):
@@ -73,7 +80,9 @@ class _Captured(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.Tensor.tolist:
             return _numbers(args[0])
-        positional, named = replaced((args, kwargs or {}), torch.Tensor, self._functional)
+        positional, named = self._followed(args), kwargs or {}
+        if named:
+            named = replaced(named, torch.Tensor, self._functional)
         if getattr(func, "__name__", None) == "__get__":
             plain = func(*args)
             if not isinstance(plain, torch.Tensor):  # requires_grad and the like, which wrapping changes
@@ -82,6 +91,12 @@ class _Captured(TorchFunctionMode):
         if torch.is_grad_enabled():
             return result
         return replaced(result, torch.Tensor, torch.Tensor.detach)  # as torch.no_grad() means it
+
+    def _followed(self, arguments: Any) -> Any:
+        """Most calls have nothing but tensors that are known already, and numbers."""
+        if all(type(a) in _NUMBERS or (isinstance(a, torch.Tensor) and is_functional(a)) for a in arguments):
+            return arguments
+        return replaced(arguments, torch.Tensor, self._functional)
 
     def _functional(self, tensor: torch.Tensor) -> torch.Tensor:
         if is_functional(tensor):

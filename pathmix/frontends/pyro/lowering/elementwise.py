@@ -1,9 +1,11 @@
 """Operations on each element."""
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 
 from pathmix.frontends.pyro.lowering.dtypes import on_floats
@@ -11,12 +13,32 @@ from pathmix.frontends.pyro.lowering.dtypes import on_floats
 aten: Any = torch.ops.aten
 
 
+def _direct(plain: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
+    """Floats of one shape need nothing of what `jax.numpy` does first, which takes longer than the rest."""
+
+    def lowering(x: Any, *others: Any) -> Any:
+        if isinstance(x, jax.Array) and x.dtype in _FLOATS and all(_alike(x, y) for y in others):
+            return plain(x, *others)
+        return general(x, *others)
+
+    return lowering
+
+
+def _alike(x: jax.Array, y: Any) -> bool:
+    return isinstance(y, jax.Array) and x.shape == y.shape and x.dtype == y.dtype
+
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_plus, _minus = _direct(jax.lax.add, jnp.add), _direct(jax.lax.sub, jnp.subtract)
+_times, _over = _direct(jax.lax.mul, jnp.multiply), _direct(jax.lax.div, on_floats(jnp.true_divide))
+
+
 def _add(x: Any, y: Any, alpha: Any = 1) -> Any:
-    return jnp.add(x, y if alpha == 1 else alpha * y)
+    return _plus(x, y if alpha == 1 else alpha * y)
 
 
 def _sub(x: Any, y: Any, alpha: Any = 1) -> Any:
-    return jnp.subtract(x, y if alpha == 1 else alpha * y)
+    return _minus(x, y if alpha == 1 else alpha * y)
 
 
 def _rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
@@ -25,7 +47,7 @@ def _rsub(x: Any, y: Any, alpha: Any = 1) -> Any:
 
 def _div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode is None:
-        return on_floats(jnp.true_divide)(x, y)
+        return _over(x, y)
     if rounding_mode == "floor":
         return jnp.floor_divide(x, y)
     return jnp.trunc(jnp.true_divide(x, y))
@@ -117,14 +139,14 @@ def _identity(x: Any) -> Any:
 # Whole numbers and truth values become floats first.
 _OF_FLOATS = {
     # exponentials and powers
-    aten.exp.default: jnp.exp,
+    aten.exp.default: _direct(jax.lax.exp, jnp.exp),
     aten.exp2.default: jnp.exp2,
     aten.expm1.default: jnp.expm1,
-    aten.log.default: jnp.log,
+    aten.log.default: _direct(jax.lax.log, jnp.log),
     aten.log2.default: jnp.log2,
     aten.log10.default: jnp.log10,
     aten.log1p.default: jnp.log1p,
-    aten.sqrt.default: jnp.sqrt,
+    aten.sqrt.default: _direct(jax.lax.sqrt, jnp.sqrt),
     aten.rsqrt.default: jax.lax.rsqrt,
     aten.logaddexp.default: jnp.logaddexp,
     aten.logaddexp2.default: jnp.logaddexp2,
@@ -162,8 +184,8 @@ TABLE = {
     aten.sub.Scalar: _sub,
     aten.rsub.Tensor: _rsub,
     aten.rsub.Scalar: _rsub,
-    aten.mul.Tensor: jnp.multiply,
-    aten.mul.Scalar: jnp.multiply,
+    aten.mul.Tensor: _times,
+    aten.mul.Scalar: _times,
     aten.div.Tensor: _div,
     aten.div.Scalar: _div,
     aten.div.Tensor_mode: _div,
@@ -177,7 +199,7 @@ TABLE = {
     aten.pow.Tensor_Tensor: _pow,
     aten.pow.Tensor_Scalar: _pow,
     aten.pow.Scalar: _pow,
-    aten.neg.default: jnp.negative,
+    aten.neg.default: _direct(jax.lax.neg, jnp.negative),
     aten.abs.default: _abs,
     aten.sign.default: _sign,
     aten.sgn.default: _sign,
@@ -209,13 +231,13 @@ TABLE = {
     aten.eq.Scalar: jnp.equal,
     aten.ne.Tensor: jnp.not_equal,
     aten.ne.Scalar: jnp.not_equal,
-    aten.lt.Tensor: jnp.less,
+    aten.lt.Tensor: _direct(jax.lax.lt, jnp.less),
     aten.lt.Scalar: jnp.less,
-    aten.le.Tensor: jnp.less_equal,
+    aten.le.Tensor: _direct(jax.lax.le, jnp.less_equal),
     aten.le.Scalar: jnp.less_equal,
-    aten.gt.Tensor: jnp.greater,
+    aten.gt.Tensor: _direct(jax.lax.gt, jnp.greater),
     aten.gt.Scalar: jnp.greater,
-    aten.ge.Tensor: jnp.greater_equal,
+    aten.ge.Tensor: _direct(jax.lax.ge, jnp.greater_equal),
     aten.ge.Scalar: jnp.greater_equal,
     aten.logical_and.default: jnp.logical_and,
     aten.logical_or.default: jnp.logical_or,
