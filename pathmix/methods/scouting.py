@@ -64,6 +64,8 @@ class Scouting:
         self._look_at(new)
         enough = self._looked_at_enough(contenders)
         self._train([o for o in new if self._needs_training(o) and o.work not in enough], fitting)
+        if self.workshop.executor.stopping.is_set():
+            return Rating({})
         ranked = sorted(fitting, key=lambda one: -_worth(one.work))
         worth = {one.slp.path: _worth(one.work) for one in contenders}
         return Rating(worth, strays(self.workshop, ranked))
@@ -163,6 +165,8 @@ class Scouting:
         if iterations:
             schedule = Schedule(Uniform(iterations * len(new)), self.starts)
             optimise(self.workshop, schedule, new, self.log_c, self.progress, lenders=lenders)
+        if self.workshop.executor.stopping.is_set():
+            return  # what is promising among them is weighed in the end
         look_at(self.workshop, [one for one in new if one.work.start is not None], self.efforts)
 
     def initialise(self, fittings: Sequence[Fitting]) -> None:

@@ -50,7 +50,7 @@ from pathmix.target.twins import as_twin, problem
 from pathmix.training.fit import PathFit
 from pathmix.training.notes import training_flaws, training_notes
 from pathmix.training.options import TrainingOptions
-from pathmix.training.phases import Schedule, Workshop, optimise
+from pathmix.training.phases import Schedule, Workshop, optimise, worth_weighing
 from pathmix.training.starts import Starts, as_starts
 from pathmix.training.unsynchronised import optimise_unsynchronised
 
@@ -296,8 +296,7 @@ class SDVI:
                     raise KeyboardInterrupt  # nothing to keep yet
 
             progress.stage("weights")
-            # After an interrupt, whatever was not begun stays out: nobody wants to wait for it.
-            begun = [one for one in fitting if one.work.was_begun or not interrupted]
+            begun = worth_weighing(fitting) if interrupted else fitting
             with watch.stage("evaluation"):
                 workshop.to_the_end([o for o in begun if o.work.start is not None], lambda o: o.work.weigh())
                 thorough = self.weights != "elbo" and not interrupted

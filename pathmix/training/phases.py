@@ -30,6 +30,7 @@ Fitting = Contender[PathFit]
 Task = Callable[[Fitting], Asking[object]]
 
 _REHEARSED_SITES = 64
+_FAR = 30.0  # nats below the best
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,14 @@ def optimise(
         active = _survivors(allocation, active)
         if not active:
             return
+
+
+def worth_weighing(fittings: Sequence[Fitting]) -> list[Fitting]:
+    """After Ctrl-C: what was begun, unless training left it far behind. Nobody wants to wait for it."""
+    begun = [one for one in fittings if one.work.was_begun]
+    levels = {one: one.work.level for one in begun}
+    best = max(levels.values(), default=-math.inf)
+    return [one for one in begun if one.work.steps == 0 or levels[one] > best - _FAR]
 
 
 def trained(

@@ -18,6 +18,7 @@ import pathmix
 from pathmix.discovery.guided import GuidedExpedition
 from pathmix.discovery.search import Search
 from pathmix.errors import OptionError
+from pathmix.methods import scouting
 from tests import exact
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -186,6 +187,36 @@ def test_ctrl_c_between_rounds_keeps_what_was_looked_at(looks, monkeypatch):
     assert best.log_evidence == pytest.approx(truth, abs=5 * best.log_evidence_error)
     assert best.steps == 0 and "Interrupted after a first look" in best.message
     assert np.all(np.isfinite(posterior.sample(0, 10)["x"]))
+
+
+def test_ctrl_c_while_new_paths_are_trained_ends_the_search(monkeypatch):
+    """Nobody waits for further paths, nor for the weights of those that are far behind."""
+    monkeypatch.setattr(scouting, "QUICK_VOLUME", 0)
+    optimise, further, ratings = scouting.optimise, GuidedExpedition.further, []
+
+    def interrupted(workshop, *args, **options):
+        optimise(workshop, *args, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def told(self, rating):
+        ratings.append(rating)
+        return further(self, rating)
+
+    monkeypatch.setattr(scouting, "optimise", interrupted)
+    monkeypatch.setattr(scouting.Scouting, "has_found", lambda self: True)
+    monkeypatch.setattr(GuidedExpedition, "further", told)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        posterior = pathmix.SDVI(geometric, progress=False).run(0, 20.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert posterior.interrupted and not any(rating.worth for rating in ratings)
+    best = posterior.paths[0]
+    assert best.steps > 0 and np.isfinite(best.elbo)
+    behind = [
+        path for path in posterior.paths if path.history.size and path.history[-50:].mean() < best.elbo - 60
+    ]
+    assert behind and all(path.weight == 0 and not np.isfinite(path.elbo) for path in behind)
 
 
 def test_ctrl_c_before_anything_is_known_is_an_interrupt(monkeypatch):

@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 
 import pathmix
+from pathmix.methods import scouting
 
 PATHS = 60  # each has less than 2% of the weight, as far as a first look can tell
 
@@ -112,3 +113,25 @@ def three_levels(y):
     k = int(numpyro.sample("k", dist.Categorical(probs=np.ones(3) / 3)))
     z = numpyro.sample(f"z{k}", dist.Normal(k, 1.0))
     numpyro.sample("y", dist.Normal(z, 0.5), obs=y)
+
+
+def test_ctrl_c_among_first_looks(monkeypatch):
+    """What was looked at is kept, with its evidence; the rest carries no weight, and that is told."""
+    monkeypatch.setattr("pathmix.methods.claims.NEGLIGIBLE", 0.02)
+    monkeypatch.setattr(scouting, "_CHUNK", 20)
+    look_at, looks = scouting.Scouting._look_at, []
+
+    def interrupted(self, new, **options):
+        look_at(self, new, **options)
+        looks.append(len(new))
+        if len(looks) == 2:
+            self.workshop.executor.stopping.set()  # as Ctrl-C does
+
+    monkeypatch.setattr(scouting.Scouting, "_look_at", interrupted)
+    posterior = crowd(numpyro_crowd).run(0, 0.26)
+    assert looks == [20, 20] and posterior.interrupted and not posterior.verdict.ok
+    seen = [path for path in posterior.paths if path.weight > 0]
+    k = np.array([path.pinned["k"] for path in seen])
+    evidences = stats.norm(k / 100, np.sqrt(1.25)).logpdf(0.26) - np.log(PATHS)
+    assert len(seen) == 40 and [path.log_evidence for path in seen] == pytest.approx(evidences, abs=0.05)
+    assert np.all(np.isfinite(posterior.sample(0, 10)["z"]))
