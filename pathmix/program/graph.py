@@ -26,8 +26,9 @@ class Graph:
     known_structure: str | None = None
 
     @staticmethod
-    def of(closed: ClosedJaxpr) -> "Graph":
-        """The graph of a trace. Numbers in the program become captured arrays too."""
+    def of(closed: ClosedJaxpr, given: Sequence[np.ndarray] = ()) -> "Graph":
+        """The graph of a trace. Numbers in the program become captured arrays, and so do given inputs,
+        the first ones."""
         eqns, numbers = _lift_literals(closed.jaxpr)
         jaxpr = closed.jaxpr.replace(
             constvars=[],
@@ -36,13 +37,13 @@ class Graph:
             debug_info=nameless(closed.jaxpr),
         )
         consts = tuple(interned(c if isinstance(c, jax.Array) else jnp.asarray(c)) for c in closed.consts)
-        return Graph(jaxpr, (*consts, *map(on_device, numbers.values())))
+        return Graph(jaxpr, (*consts, *map(_on_device, (*numbers.values(), *given))))
 
     @staticmethod
     def known(values: Sequence[np.ndarray], inputs: Sequence[jax.ShapeDtypeStruct]) -> "Graph":
         """A graph that gives these values, whatever its inputs."""
         shapes = [jax.ShapeDtypeStruct(value.shape, value.dtype) for value in values]
-        return Graph(_giving(tuple(shapes), tuple(inputs)), tuple(map(on_device, values)))
+        return Graph(_giving(tuple(shapes), tuple(inputs)), tuple(map(_on_device, values)))
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         return evaluate(self.jaxpr, (), *consts, *inputs)
@@ -136,15 +137,14 @@ def _giving(known: tuple[jax.ShapeDtypeStruct, ...], inputs: tuple[jax.ShapeDtyp
     return jaxpr.replace(debug_info=nameless(jaxpr))
 
 
-def on_device(array: np.ndarray) -> jax.Array:
+def _on_device(array: np.ndarray) -> jax.Array:
     """Programs have few numbers, and putting one on a device takes as long as tracing an operation."""
     return jnp.asarray(array) if np.ndim(array) else _number(array.tobytes(), array.dtype)
 
 
 @lru_cache(4_096)
 def _number(number: bytes, dtype: Any) -> jax.Array:
-    with jax.ensure_compile_time_eval():  # what is kept must not belong to a trace
-        return jnp.asarray(np.frombuffer(number, dtype)[0])
+    return jnp.asarray(np.frombuffer(number, dtype)[0])
 
 
 def _lift_literals(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], dict[Var, np.ndarray]]:

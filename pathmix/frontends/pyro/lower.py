@@ -1,5 +1,6 @@
 """Lower: the flat graph of a path as a JAX graph, with what its outputs mean."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +27,10 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
 
     What depends on no site is no decision of the path.
     """
-    known, interpreted = flat.known, interpreter(flat)
+    known = flat.known
+    # Each call to JAX that makes an array takes longer than an operation.
+    numbers = {node: value for node, value in known.items() if value.ndim == 0 and value.is_floating_point()}
+    interpreted = interpreter(flat, numbers)
     decided, binding = contents.decided(flat), contents.binding(flat)
     decisions = tuple(batch_run.path.decisions[i] for i in decided)
     bijections: dict[str, BijectionTemplate] = {}
@@ -80,9 +84,9 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
 
     learned = [parameter.name for parameter in contents.parameters]
 
-    def by_parameters(*inputs: jax.Array) -> list[Any]:
+    def by_parameters(numbers: Sequence[jax.Array], *inputs: jax.Array) -> list[Any]:
         given = {**contents.open, **dict(zip(learned, inputs, strict=False))}
-        return density(*inputs[len(learned) :], *given.values())
+        return density(*numbers, *inputs[len(learned) :], *given.values())
 
     values = [contents.open[name] for name in learned]
     avals = [jax.ShapeDtypeStruct(np.shape(value), jnp.result_type(float)) for value in values]
@@ -90,7 +94,8 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
     avals += [
         jax.ShapeDtypeStruct((plate.subsample_size,), jnp.arange(1).dtype) for plate in contents.subsampled
     ]
-    graph = captured(Graph.of(jax.make_jaxpr(by_parameters)(*avals)), values)
+    floats = [np.asarray(as_numpy(value), jnp.result_type(float)) for value in numbers.values()]
+    graph = captured(Graph.of(jax.make_jaxpr(by_parameters)(floats, *avals), floats), values)
     return Lowered(
         graph=graph,
         path=replace(batch_run.path, decisions=decisions),

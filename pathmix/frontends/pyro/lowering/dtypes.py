@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from pathmix.doors.torch import without_torch_function
-from pathmix.program.graph import on_device
 
 _ENGINE = {
     kind: (np.dtype(single), np.dtype(double))
@@ -66,7 +65,8 @@ class Stored(NamedTuple):
 
 
 def stored(value: torch.Tensor) -> Stored:
-    return Stored(on_device(once(value).astype(as_jax_dtype(value.dtype), copy=False)), tuple(value.shape))
+    """An array of its own: with one for equal numbers, structures would depend on which are equal."""
+    return Stored(jnp.asarray(once(value), dtype=as_jax_dtype(value.dtype)), tuple(value.shape))
 
 
 def once(value: torch.Tensor) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Interpret: run a flat graph in JAX, operation by operation."""
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import jax
@@ -26,18 +26,23 @@ def interpret(graph: FlatGraph, inputs: Sequence[Any]) -> dict[Node, Any]:
     return interpreter(graph)(*inputs)
 
 
-def interpreter(graph: FlatGraph) -> Callable[..., dict[Node, Any]]:
-    """The graph as a function of its inputs. Known arrays are made now, which takes longer inside a trace."""
+def interpreter(graph: FlatGraph, apart: Collection[Node] = ()) -> Callable[..., dict[Node, Any]]:
+    """The graph as a function of its inputs, after the values of known nodes that are set apart.
+
+    Known arrays are made now, which takes longer inside a trace.
+    """
     operations = graph.open
     # A known mask is kept out of JAX: what it selects has a shape that is known too.
     masks = {source for node in operations if node.target in MASKED for source in node.sources}
     known: dict[Node, Any] = {}
     for node, value in graph.known.items():
+        if node in apart:
+            continue
         known[node] = as_numpy(value) if value.dtype is torch.bool and node in masks else stored(value)
 
     def run(*inputs: Any) -> dict[Node, Any]:
         values = {node: v.whole() if isinstance(v, Stored) else v for node, v in known.items()}
-        for node, value in zip(graph.inputs, inputs, strict=True):
+        for node, value in zip((*apart, *graph.inputs), inputs, strict=True):
             values.setdefault(node, value)
         for node in operations:
             values[node] = _apply(node, values)
