@@ -33,6 +33,7 @@ _MOST_ARRAYS = 512  # that are kept there
 _MOST_FUNCTIONS = 4_096
 _LONGEST_NAME = 200
 _MOST_TRIES = 20  # of a job whose workers are lost with others
+_SHARES = 4  # parts of a task for each worker: some are quicker
 _LOOK = 0.5  # seconds between looks for a worker
 
 
@@ -81,7 +82,10 @@ class RayExecutor:
             try:
                 _connect(ray, self.address)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                raise ClusterError(f"There is no Ray cluster to work on: {error}") from error
+                raise ClusterError(
+                    f"There is no Ray cluster to work on: {error}. If it wants a token, RAY_AUTH_MODE=token "
+                    "must be in the environment here as well."
+                ) from error
         made = _RayCrew(ray, self)
         try:
             made.wait()
@@ -147,6 +151,26 @@ class _RayCrew:
                 if losses > self._options.retries or tries == _MOST_TRIES:
                     told = f"{losses} workers in turn were lost with it" if losses else "No worker stayed"
                     raise ClusterError(f"{told}: {lost}") from lost
+
+    def each(self, task: Callable[[list[Any]], list[Any]], items: list[Any]) -> list[Any]:
+        """What the task gives for each of the items; None where no worker could tell."""
+        try:
+            written = self._ray.put(self._ray.cloudpickle.dumps(task))
+        except Exception as error:  # of whatever the program refers to
+            _log.info("The program is run by the driver alone, for it cannot be shipped: %s", error)
+            return [None] * len(items)
+        present = [self._workers[number].actor for number in self._present()]
+        size = -(-len(items) // (_SHARES * len(present)))
+        parts = [items[start : start + size] for start in range(0, len(items), size)]
+        asked = [present[n % len(present)].each.remote(written, part) for n, part in enumerate(parts)]
+        found: list[Any] = []
+        for part, answer in zip(parts, asked, strict=True):
+            try:
+                found += self._ray.get(answer)
+            except self._ray.exceptions.RayError as error:
+                _log.info("Runs of the program are made by the driver, for a worker could not: %s", error)
+                found += [None] * len(part)
+        return found
 
     def wait(self) -> None:
         """Until there is anybody."""
@@ -248,6 +272,9 @@ class _Actor:
 
     def ready(self) -> bool:
         return True
+
+    def each(self, written: bytes, items: list[Any]) -> list[Any]:
+        return pickle.loads(written)(items)
 
     def compute(self, order: "_Order", *given: Any) -> list[bytes]:
         function = _once_kept(

@@ -67,6 +67,15 @@ class Crew(Protocol):
 
 
 @runtime_checkable
+class Helpful(Protocol):
+    """A crew that can run the user's program, too."""
+
+    def each(self, task: Callable[[list[Any]], list[Any]], items: list[Any]) -> list[Any]:
+        """What the task gives for each of the items, some at a time; None where that could not be had."""
+        ...
+
+
+@runtime_checkable
 class Executor(Protocol):
     """Has jobs computed somewhere: a cluster, other processes."""
 

@@ -16,7 +16,7 @@ from pathmix.discovery.base import GuidedDiscovery, Rating
 from pathmix.discovery.contenders import Exploration
 from pathmix.engine.cache import CacheOption
 from pathmix.engine.executables import MEMORY_LIMIT, Executables
-from pathmix.engine.jobs import Crew, Executor
+from pathmix.engine.jobs import Crew, Executor, Helpful
 from pathmix.engine.precision import Engine, Precision, engine_scope
 from pathmix.engine.progress import Progress, told
 from pathmix.engine.threads import Threads
@@ -262,7 +262,8 @@ class SDVI:
                 by_evidence=self.weights != "elbo",
             )
             with watch.stage("discovery"), executor.attentive(scouting.has_found):
-                exploration = Exploration(self.discovery, program, root.child(0), begin, scouting, self.label)
+                helped = replace(program, helpers=crew.each) if isinstance(crew, Helpful) else program
+                exploration = Exploration(self.discovery, helped, root.child(0), begin, scouting, self.label)
                 if earlier is not None and earlier.searches:
                     exploration.again(Rating(earlier.worth))
             fitting = problems(exploration.contenders)

@@ -17,6 +17,8 @@ from pathmix.program.slp import StraightLineProgram
 from pathmix.program.wishes import Wishes
 
 Have = Callable[[Path], int]
+# What a function of several items gives for each of many; None where it could not be had.
+Helpers = Callable[[Callable[[list[Any]], list[Any]], list[Any]], list[Any]]
 
 
 MOST_SITES = 10_000  # that a run may draw, if nobody says
@@ -104,6 +106,7 @@ class Program:
     watched: set[str] = field(default_factory=set, compare=False)  # what runs must follow beyond decisions
     # Courses of runs, and which of the discrete sites that nobody looked at have a say in them.
     deciding: dict[Path, frozenset[str]] = field(default_factory=dict, compare=False)
+    helpers: Helpers | None = field(default=None, compare=False)  # who can make runs, where they take long
 
     def __call__(self) -> Any:
         """Run the model once."""

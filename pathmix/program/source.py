@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.util import find_spec
 from types import CodeType, FrameType
+from typing import Any
 
 _LIBRARIES = ("jax", "numpyro", "torch", "pyro")
 _LIBRARY_ROOTS = tuple(
@@ -42,6 +43,20 @@ class Place:
         if self.code is None:
             return Source("<unknown>", 0, "")
         return Source(os.path.basename(self.code.co_filename), self.line, _expression(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Code does not travel."""
+        return FarPlace, (None, self.line, 0, self.source())
+
+
+@dataclass(frozen=True)
+class FarPlace(Place):
+    """A place in a run that another process made."""
+
+    told: Source
+
+    def source(self) -> Source:
+        return self.told
 
 
 def calling_place() -> Place:

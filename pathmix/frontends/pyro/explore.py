@@ -1,5 +1,6 @@
 """Explore: the paths that a batch of seeds takes, one run of the program for each that is not foreseen."""
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.patience import Patience
+from pathmix.frontends.pyro.elsewhere import Ahead
 from pathmix.frontends.pyro.foresight import Alike, Foresight
 from pathmix.frontends.pyro.record import record
 from pathmix.frontends.pyro.run import LeftPath, Run
@@ -39,7 +41,7 @@ def explore(
     words = seed.words(len(wanted))
     groups: dict[Path, _Runs] = {}
     foresight, patience = Foresight(), Patience(program.limits, on_failure)
-    plain = wishes == Wishes()
+    plain, ahead = wishes == Wishes(), Ahead(program)
     with frontend_scope():
         left = [int(position) for position in np.flatnonzero(wanted)]
         while left:
@@ -49,7 +51,13 @@ def explore(
             if not isinstance(run, Run):
                 learns = foresight if run == "unknown" else None
                 bounded = replace(program, limits=patience.limits)
-                run = record(bounded, word, wishes.row(position), foresight=learns)
+                if (run := ahead.run(position)) is None:
+                    begun = time.perf_counter()
+                    run = record(bounded, word, wishes.row(position), foresight=learns)
+                    ahead.took(time.perf_counter() - begun)
+                if ahead.pays(len(left)):
+                    unsettled = [p for p in left if not plain or foresight.run(int(words[p])) == "open"]
+                    ahead.ask({p: (int(words[p]), wishes.row(p)) for p in unsettled}, bounded)
             if isinstance(run, Run):
                 patience.ended(len(run.site_places), 1)
                 groups.setdefault(run.path, {})[position] = run
