@@ -159,17 +159,25 @@ class _RayCrew:
         except Exception as error:  # of whatever the program refers to
             _log.info("The program is run by the driver alone, for it cannot be shipped: %s", error)
             return [None] * len(items)
-        present = [self._workers[number].actor for number in self._present()]
-        size = -(-len(items) // (_SHARES * len(present)))
-        parts = [items[start : start + size] for start in range(0, len(items), size)]
-        asked = [present[n % len(present)].each.remote(written, part) for n, part in enumerate(parts)]
-        found: list[Any] = []
-        for part, answer in zip(parts, asked, strict=True):
-            try:
-                found += self._ray.get(answer)
-            except self._ray.exceptions.RayError as error:
-                _log.info("Runs of the program are made by the driver, for a worker could not: %s", error)
-                found += [None] * len(part)
+        size = -(-len(items) // (_SHARES * len(self._workers)))
+        parts = {start: items[start : start + size] for start in range(0, len(items), size)}
+        left, asked, found = list(parts), {}, [None] * len(items)
+        while left or asked:
+            for number in self._present():  # more may come
+                given = sum(other == number for other, _ in asked.values())
+                for _ in range(min(_AHEAD - given, len(left))):
+                    start = left.pop(0)
+                    answer = self._workers[number].actor.each.remote(written, parts[start])
+                    asked[answer] = (number, start)
+            done, _ = self._ray.wait(list(asked), num_returns=1, timeout=_LOOK)
+            for answer in done:
+                number, start = asked.pop(answer)
+                try:
+                    found[start : start + size] = self._ray.get(answer)
+                except self._ray.exceptions.RayTaskError as error:
+                    _log.info("The driver makes some runs, for a worker could not: %s", error)
+                except self._ray.exceptions.RayError as error:
+                    self._mourn(number, error)  # its runs are the driver's
         return found
 
     def wait(self) -> None:
@@ -244,7 +252,7 @@ class _RayCrew:
         with self._lock:
             if worker.is_there:
                 _log.warning("A worker was lost: %s", str(error).splitlines()[0] if str(error) else error)
-                worker.is_there, worker.suspect = False, worker.given[0]
+                worker.is_there, worker.suspect = False, next(iter(worker.given), None)
                 worker.sign = worker.actor.ready.remote()
         self._placement.forget(number)
 
