@@ -101,9 +101,12 @@ class Threads:
         """Ctrl-C does not break off the main thread either, once there is something to keep."""
 
         def note(*_: object) -> None:
-            if self.stopping.is_set() or not keeps():
+            if self.stopping.is_set():
                 raise KeyboardInterrupt
             self._stop()
+            # Python drops what is raised inside of a finalizer; then this ends where it is looked at next.
+            if not keeps():
+                raise KeyboardInterrupt
 
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:

@@ -95,6 +95,14 @@ def _pyro_undisturbed() -> Iterator[None]:
         yield
 
 
+def _copied(leaf: Any) -> Any:
+    """What a program may write into, before its first statement."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.copy()
+    torch = sys.modules.get("torch")
+    return leaf.detach().clone() if torch is not None and isinstance(leaf, torch.Tensor) else leaf
+
+
 def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """The library of the first statement; None if there is none before the program ends or fails."""
     first: list[str] = []
@@ -119,8 +127,9 @@ def _first_statement(model: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         if torch is not None:
             made.append(taken((args, kwargs), torch.as_tensor, "arrays"))
         for arguments in ((args, kwargs), *made):
+            given = jax.tree.map(_copied, arguments)
             try:
-                model(*arguments[0], **arguments[1])
+                model(*given[0], **given[1])
             except _Recognised:
                 return first[0]
             except ModuleNotFoundError as error:

@@ -234,6 +234,8 @@ class SDVI:
             structures: set[Hashable] = set()
 
             def begin(slp: StraightLineProgram, draws: SiteRows, number: int) -> tuple[Target, PathFit]:
+                if executor.stopping.is_set() and not scouting.has_found():
+                    raise KeyboardInterrupt
                 progress.stage(f"discovery: {number + 1} paths")
                 slp = slp if setting is None else setting.on(slp)
                 target = make_target(slp, read_region(slp, draws, boxes=self.boxes), draws)

@@ -3,6 +3,8 @@
 import itertools
 import os
 import signal
+import sys
+import weakref
 
 import jax.numpy as jnp
 import numpy as np
@@ -223,6 +225,27 @@ def test_ctrl_c_before_anything_is_known_is_an_interrupt(monkeypatch):
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGINT)
 
+    monkeypatch.setattr(Search, "from_prior", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pathmix.SDVI(geometric, progress=False).run(0, 20.0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_inside_of_a_finalizer_is_not_lost(monkeypatch):
+    """Python drops what is raised there."""
+    from_prior, dropped = Search.from_prior, []
+
+    def interrupted(self, samples):
+        thing = Search.__new__(Search)
+        told = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.SIGINT))
+        del thing
+        assert told() is None and dropped
+        return from_prior(self, samples)
+
+    monkeypatch.setattr(sys, "unraisablehook", dropped.append)
     monkeypatch.setattr(Search, "from_prior", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

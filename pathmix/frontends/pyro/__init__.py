@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 
 from pathmix.frontends.pyro.explore import explore as explore
@@ -17,10 +18,12 @@ make_array = torch.as_tensor
 
 
 def adapt(arguments: Any) -> Any:
-    """Tensors as copies, which the program may write into, in the precision of the engine."""
+    """Arrays as copies, which the program may write into, and tensors in the precision of the engine."""
     dtype = torch.float64 if jnp.result_type(float) == jnp.float64 else torch.float32
 
     def adapted(leaf: Any) -> Any:
+        if isinstance(leaf, np.ndarray):
+            return leaf.copy()
         if not isinstance(leaf, torch.Tensor):
             return leaf
         usual = leaf.dtype in (torch.float32, torch.float64)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pathmix.errors import ProgramError
 from pathmix.frontends.parameters import check_known
 from pathmix.frontends.pyro.contents import Lowered, having_say, looked_at_continuous
 from pathmix.frontends.pyro.flatten import FlatGraph, flatten
@@ -147,7 +148,15 @@ def _trace(
             program()
         return replayer.outputs()
 
-    flat = flatten(density, inputs, _pinned(batch_run))
+    try:
+        flat = flatten(density, inputs, _pinned(batch_run))
+    except RuntimeError as error:
+        if "mutation on a view" not in str(error):
+            raise
+        raise ProgramError(
+            "The program writes into a tensor through a view that PyTorch cannot follow (torch.as_strided). "
+            "Write into the tensor itself, by an index."
+        ) from error
     replayer.following.check_complete()
     # What distributions take is there to be looked at where it depends on no site; nothing else needs it.
     first = len(flat.outputs) - len(replayer.checked)

@@ -21,6 +21,11 @@ def call(*args, **kwargs):
     return args, kwargs
 
 
+_WRAPPING = [
+    call(torch.tensor([100, 100, 100], dtype=kind), 0) for kind in (torch.uint8, torch.int8, torch.int16)
+]
+
+
 def real(*shape):
     return torch.randn(shape, generator=_generator, dtype=torch.float64)
 
@@ -167,6 +172,10 @@ ELEMENTWISE = {
         *(call(positive(3, 2), n) for n in (0.5, -0.5, 1.7)),
         call(vector(0.0), 2),
         call(vector(0.0), 0.0),
+        *(call(numbers(15, 16, 200).to(kind), 2.0) for kind in (torch.uint8, torch.int16, torch.int32)),
+        call(numbers(100_000, 2_000_000), 4.0),
+        call(numbers(1, 2, 3), -1.0),
+        call(numbers(15, 16, 200).to(torch.uint8), 2),
         call(whole(-3, 4, 4), 3),
         call(whole(1, 4, 4), 0.5),
     ],
@@ -254,7 +263,7 @@ ELEMENTWISE = {
         call(3 * real(9), 2.0, 1.5),
         call(real(3), 2),
     ],
-    aten.relu.default: [*unary(real, 0.0), call(whole(-2, 3, 3))],
+    aten.relu.default: [*unary(real, 0.0, NAN), call(whole(-2, 3, 3))],
     aten.leaky_relu.default: [*unary(real, 0.0), call(real(3), 0.3)],
     aten.elu.default: [*unary(real, 0.0, 800.0), call(real(3), 0.5, 2.0, 1.5)],
     aten.gelu.default: [*unary(real), call(real(3), approximate="tanh")],
@@ -511,7 +520,13 @@ REDUCTIONS = {
         call(truth(), 0),
     ],
     aten.all.dims: [call(truth(3, 4, 2), [0, -1]), call(truth(3, 4), None, True)],
-    aten.cumsum.default: [call(real(3, 4), 0), call(real(3, 4), -1), call(real(), 0), call(truth(4), 0)],
+    aten.cumsum.default: [
+        call(real(3, 4), 0),
+        call(real(3, 4), -1),
+        call(real(), 0),
+        call(truth(4), 0),
+        *_WRAPPING,
+    ],
     aten.cummax.default: [call(real(3, 4), 1), call(vector(1.0, 3.0, 3.0, 2.0), 0), call(real(), 0)],
     aten.cummin.default: [call(real(3, 4), 0), call(vector(3.0, 1.0, 1.0, 2.0), -1)],
     aten.median.default: [call(real(3, 3)), call(real(4))],
@@ -522,6 +537,7 @@ REDUCTIONS = {
         call(real(3, 4), -1),
         call(real(), 0),
         call(vector(2, 0, 3, 0, 1), 0),
+        *_WRAPPING,
     ],
     aten.logcumsumexp.default: [call(real(3, 4), 0), call(real(3, 4), -1), call(real(), 0)],
     aten._softmax.default: [call(real(3, 4), 0, False), call(real(3, 4), -1, False), call(real(), 0, False)],
@@ -641,11 +657,6 @@ SHAPES = {
         call(real(3, 4), [1, 2]),
         call(real(3, 4), [1, -1, 0, 2], 2.5),
         call(whole(0, 5, 3), [0, 1], -1),
-    ],
-    aten.as_strided.default: [
-        call(real(3, 4), [3], [5]),
-        call(real(3, 4), [2, 3], [1, 2], 3),
-        call(real(4), [], [], 2),
     ],
     aten.unfold.default: [call(real(5, 4), 0, 2, 1), call(real(5, 4), -1, 3, 1), call(real(7), 0, 2, 3)],
 }

@@ -165,6 +165,10 @@ COMPOSITE = {
     "spectrum": lambda x: torch.fft.rfft(x).abs() + torch.fft.fft2(x).real[:, :3],
     "singular values": lambda x: torch.linalg.svdvals(x),
     "zeros_like": lambda x: x * torch.ones_like(x) + x.new_full((4,), 2.0) + torch.zeros_like(x),
+    "as_strided": lambda x: torch.cat([x.as_strided((3,), (5,)), x.as_strided((2,), (6,), 3)]),
+    "as_strided, transposed": lambda x: x.T.as_strided((2, 3), (1, 2)),
+    "as_strided, of a part": lambda x: x[1:].as_strided((3,), (2,), 5) + x[1:, 1:].as_strided((3,), (1,)),
+    "as_strided, expanded": lambda x: x[0, 0].expand(3, 4).as_strided((2,), (0,)),
     "tolist": lambda x: x * torch.tensor([2.0, 3.0]).tolist()[1],
 }
 

@@ -13,6 +13,7 @@ from pathmix.frontends.pyro.lowering import (
     fourier,
     indexing,
     linear_algebra,
+    memory,
     networks,
     reductions,
     shapes,
@@ -56,9 +57,10 @@ _ALSO = [
 
 @cache  # collecting them takes a while
 def decompositions() -> dict[Any, Lowering]:
-    """PyTorch's own ways to write operations in terms of simpler ones, for those not in the table."""
+    """Ways to write operations in terms of simpler ones, for those not in the table: PyTorch's, and ours."""
     rules = core_decompositions(_ALSO)
-    return {op: rule for op, rule in rules.items() if op not in TABLE and _takes_tensors(op)}
+    simple = {op: rule for op, rule in rules.items() if op not in TABLE and _takes_tensors(op)}
+    return simple | memory.RULES
 
 
 def _takes_tensors(operation: Any) -> bool:

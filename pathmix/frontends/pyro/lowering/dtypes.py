@@ -43,12 +43,12 @@ def on_floats(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its whole-number and truth-value arrays turned into floats of the engine."""
 
     def lowering(*arguments: Any, **options: Any) -> Any:
-        return function(*(_as_float(argument) for argument in arguments), **options)
+        return function(*(as_float(argument) for argument in arguments), **options)
 
     return lowering
 
 
-def _as_float(argument: Any) -> Any:
+def as_float(argument: Any) -> Any:
     if isinstance(argument, jax.Array) and not jnp.issubdtype(argument.dtype, jnp.inexact):
         return argument.astype(jnp.result_type(float))
     return argument

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from pathmix.frontends.pyro.lowering.dtypes import on_floats
+from pathmix.frontends.pyro.lowering.dtypes import as_float, on_floats
 
 aten: Any = torch.ops.aten
 
@@ -74,6 +74,8 @@ def _sign(x: Any) -> Any:
 
 def _pow(x: Any, y: Any) -> Any:
     if isinstance(y, (int, float)):
+        if isinstance(y, float):
+            x = as_float(x)  # whole numbers would wrap around
         if float(y).is_integer() and abs(y) <= 8:
             return jax.lax.integer_pow(x, int(y)) if jnp.issubdtype(x.dtype, jnp.inexact) else x ** int(y)
     elif jnp.issubdtype(y.dtype, jnp.inexact):
@@ -225,7 +227,7 @@ TABLE = {
     aten.round.default: jnp.round,
     aten.round.decimals: lambda x, *, decimals: jnp.round(x, decimals),
     aten.frac.default: lambda x: x - jnp.trunc(x),
-    aten.relu.default: lambda x: jnp.where(x > 0, x, 0),
+    aten.relu.default: lambda x: jnp.where(x <= 0, 0, x),  # NaN stays
     # comparisons and logic
     aten.eq.Tensor: jnp.equal,
     aten.eq.Scalar: jnp.equal,

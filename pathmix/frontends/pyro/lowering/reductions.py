@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import jax.scipy.special as jsp
 import torch
 
+from pathmix.frontends.pyro.lowering.dtypes import engine_dtype
+
 aten: Any = torch.ops.aten
 
 
@@ -64,6 +66,8 @@ def _extreme(where: Any) -> Any:
 
 def _cumulative(function: Any) -> Any:
     def lowering(x: Any, dim: int, *, dtype: Any = None) -> Any:
+        if dtype is None and not jnp.issubdtype(x.dtype, jnp.inexact):
+            dtype = engine_dtype("i")  # small ones would wrap around
         return x if x.ndim == 0 else function(x, axis=dim, dtype=dtype)
 
     return lowering

@@ -89,14 +89,6 @@ def _roll(x: Any, shifts: Any, dims: Any = ()) -> Any:
     return jnp.roll(x, tuple(shifts), tuple(dims)) if dims else jnp.roll(x, shifts[0])
 
 
-def _as_strided(x: Any, size: Any, stride: Any, offset: Any = None) -> Any:
-    """Positions in the storage; the tensor itself is taken to be contiguous."""
-    where = np.full(tuple(size), offset or 0)
-    for axis, (length, step) in enumerate(zip(size, stride, strict=True)):
-        where += (np.arange(length) * step).reshape([-1 if i == axis else 1 for i in range(len(size))])
-    return jnp.ravel(x)[where]
-
-
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
     starts = np.arange(0, x.shape[dim] - size + 1, step)
     windows = jnp.take(x, starts[:, None] + np.arange(size), axis=dim)
@@ -131,6 +123,5 @@ TABLE = {
     aten.tril.default: jnp.tril,
     aten.triu.default: jnp.triu,
     aten.constant_pad_nd.default: _pad,
-    aten.as_strided.default: _as_strided,
     aten.unfold.default: _unfold,
 }
