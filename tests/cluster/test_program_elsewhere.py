@@ -49,7 +49,7 @@ def test_the_posterior_is_that_of_runs_here(nodes, monkeypatch, tmp_path):
         return each(self, task, items)
 
     monkeypatch.setattr(cluster._RayCrew, "each", told)
-    found = fitted(simulated(tmp_path), pathmix.RayExecutor(2))
+    found = fitted(simulated(tmp_path), pathmix.RayExecutor(1))
     assert len(asked[0]) > 40 and not set(asked[0]) & set().union(*asked[1:])  # each run once
     assert bits(found) == bits(expected)
     assert any("x > 0.3" in path.label for path in found.paths)  # code does not travel, but its text does
