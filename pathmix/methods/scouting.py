@@ -17,13 +17,12 @@ from pathmix.methods.strays import strays
 from pathmix.posterior.evidence import HOPELESS, UNKNOWN, Efforts
 from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
-from pathmix.training.phases import Schedule, Workshop, initialise, optimise
+from pathmix.training.phases import FAR, Schedule, Workshop, initialise, optimise
 from pathmix.training.starts import Starts
 
 _MOST = 4  # a round has at most so small a part of the budget
 _CROWD = 10  # paths
 _FEWEST_STEPS = 100  # in a first phase: with fewer, training tells less than a first look
-_FAR = 30.0  # nats below the best
 _CHUNK = 256  # paths of a crowd, after which Ctrl-C is noticed
 _LENDERS = 4  # paths from which others take over what they have found
 _STARTS = Starts(3)  # one of them from what other paths have found
@@ -94,7 +93,7 @@ class Scouting:
             if one.followers or fit not in asked_for:
                 far = fit.evidence.is_hopeless(best)
             else:
-                far = fit.evidence is not UNKNOWN and _worth(fit) < best - _FAR
+                far = fit.evidence is not UNKNOWN and _worth(fit) < best - FAR
             # Guides find out what masked elements do, and how often a density is NaN.
             unclear = fit.met_nan or (crowded and bool(fit.target.inert))
             hopeless = (far or fit in enough) and fit.start is None and not unclear
@@ -155,7 +154,7 @@ class Scouting:
         if fit.evidence is UNKNOWN:
             return True
         best = max((_worth(other) for other in self._seen if other.evidence.is_known), default=-math.inf)
-        return not fit.evidence.is_known and (one.followers > 0 or not _worth(fit) < best - _FAR)
+        return not fit.evidence.is_known and (one.followers > 0 or not _worth(fit) < best - FAR)
 
     def _train(self, new: Sequence[Fitting], lenders: Sequence[Fitting]) -> None:
         if not new:

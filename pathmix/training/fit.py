@@ -39,7 +39,6 @@ from pathmix.training.watch import JumpWatch
 _ENOUGH_ACCEPTED = 0.2  # of the draws wanted for an ELBO; with fewer inside, more are tried
 _DRAW_ROWS = 256  # prior draws unconstrained at once
 _RISE_SAMPLES = 256
-_LAST_STEPS = 50
 # Prior draws whose densities are computed, for d_min and to see whether they can be zero: all, unless they
 # take long.
 _FEWEST_TRIED = 64
@@ -136,11 +135,6 @@ class PathFit:
     @property
     def elbo(self) -> float:
         return -math.inf if self.estimate is None or self.failure is not None else self.estimate.elbo
-
-    @property
-    def level(self) -> float:
-        """The ELBO as training saw it last."""
-        return -math.inf if self.start is None or self.failure else self.start.level(_LAST_STEPS)
 
     @property
     def calls(self) -> Calls:

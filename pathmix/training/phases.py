@@ -30,7 +30,8 @@ Fitting = Contender[PathFit]
 Task = Callable[[Fitting], Asking[object]]
 
 _REHEARSED_SITES = 64
-_FAR = 30.0  # nats below the best
+FAR = 30.0  # nats below the best
+_LAST_STEPS = 50
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,9 @@ def optimise(
 def worth_weighing(fittings: Sequence[Fitting]) -> list[Fitting]:
     """After Ctrl-C: what was begun, unless training left it far behind. Nobody wants to wait for it."""
     begun = [one for one in fittings if one.work.was_begun]
-    levels = {one: one.work.level for one in begun}
+    levels = {one: one.work.start.level(_LAST_STEPS) for one in begun if one.work.start is not None}
     best = max(levels.values(), default=-math.inf)
-    return [one for one in begun if one.work.steps == 0 or levels[one] > best - _FAR]
+    return [one for one in begun if one.work.steps == 0 or levels[one] > best - FAR]
 
 
 def trained(

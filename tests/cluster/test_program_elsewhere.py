@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from dataclasses import replace
 
 import pyro
 import pyro.distributions as dist
@@ -12,6 +13,7 @@ import torch
 import pathmix
 from pathmix.cluster import ray as cluster
 from pathmix.frontends.pyro import elsewhere
+from pathmix.frontends.recognise import bind
 from tests.cluster.nodes import QUIET
 from tests.cluster.programs import FEW, bits
 
@@ -57,9 +59,17 @@ def test_the_posterior_is_that_of_runs_here(nodes, monkeypatch, tmp_path):
     assert os.getpid() in processes and len(processes) > 1
 
 
-def test_it_does_not_pay_for_quick_programs(nodes, tmp_path):
-    fitted(simulated(tmp_path), pathmix.RayExecutor(2))
-    assert {int(file.name) for file in tmp_path.iterdir()} == {os.getpid()}
+@pytest.mark.parametrize(
+    ("seconds", "left", "pays"), [(0.01, 900, False), (0.01, 1_100, True), (1.0, 9, False)]
+)
+def test_it_pays_for_what_takes_long(seconds, left, pays):
+    program = bind(simulated(), (Y,))
+    ahead, alone = elsewhere.Ahead(replace(program, helpers=lambda task, items: [])), elsewhere.Ahead(program)
+    for _ in range(8):
+        assert not ahead.pays(10**6)  # nobody knows yet how long they take
+        ahead.took(seconds)
+        alone.took(seconds)
+    assert ahead.pays(left) is pays and not alone.pays(left)
 
 
 def test_what_cannot_travel_is_run_here(nodes, monkeypatch, caplog):

@@ -26,6 +26,14 @@ from tests import exact
 pytestmark = pytest.mark.usefixtures("engine")
 
 
+@pytest.fixture
+def ctrl_c():
+    """As in a program of its own, whatever the test runner does with it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def geometric(y):
     count = 0
     while sample(f"go_{count}", dist.Bernoulli(0.5)):
@@ -164,6 +172,7 @@ def test_thirty_correlated_predictors():
     assert not posterior.verdict.ok  # much of the prior is unseen
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("looks", [1, 2])
 def test_ctrl_c_between_rounds_keeps_what_was_looked_at(looks, monkeypatch):
     """Wherever it comes, in a run of the program too; nothing is trained then."""
@@ -176,12 +185,8 @@ def test_ctrl_c_between_rounds_keeps_what_was_looked_at(looks, monkeypatch):
         return further(self, rating)
 
     monkeypatch.setattr(GuidedExpedition, "further", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        posterior = pathmix.SDVI(geometric, progress=False).run(0, 20.0)
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
+    posterior = pathmix.SDVI(geometric, progress=False).run(0, 20.0)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert posterior.interrupted and not posterior.verdict.ok and len(done) <= looks + 1
     best = posterior.paths[0]
     count = int(sum(best.pinned.values()))
@@ -191,6 +196,7 @@ def test_ctrl_c_between_rounds_keeps_what_was_looked_at(looks, monkeypatch):
     assert np.all(np.isfinite(posterior.sample(0, 10)["x"]))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_new_paths_are_trained_ends_the_search(monkeypatch):
     """Nobody waits for further paths, nor for the weights of those that are far behind."""
     monkeypatch.setattr(scouting, "QUICK_VOLUME", 0)
@@ -207,11 +213,7 @@ def test_ctrl_c_while_new_paths_are_trained_ends_the_search(monkeypatch):
     monkeypatch.setattr(scouting, "optimise", interrupted)
     monkeypatch.setattr(scouting.Scouting, "has_found", lambda self: True)
     monkeypatch.setattr(GuidedExpedition, "further", told)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        posterior = pathmix.SDVI(geometric, progress=False).run(0, 20.0)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    posterior = pathmix.SDVI(geometric, progress=False).run(0, 20.0)
     assert posterior.interrupted and not any(rating.worth for rating in ratings)
     best = posterior.paths[0]
     assert best.steps > 0 and np.isfinite(best.elbo)
@@ -221,19 +223,17 @@ def test_ctrl_c_while_new_paths_are_trained_ends_the_search(monkeypatch):
     assert behind and all(path.weight == 0 and not np.isfinite(path.elbo) for path in behind)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_before_anything_is_known_is_an_interrupt(monkeypatch):
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(Search, "from_prior", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            pathmix.SDVI(geometric, progress=False).run(0, 20.0)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        pathmix.SDVI(geometric, progress=False).run(0, 20.0)
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_inside_of_a_finalizer_is_not_lost(monkeypatch):
     """Python drops what is raised there."""
     from_prior, dropped = Search.from_prior, []
@@ -247,12 +247,8 @@ def test_ctrl_c_inside_of_a_finalizer_is_not_lost(monkeypatch):
 
     monkeypatch.setattr(sys, "unraisablehook", dropped.append)
     monkeypatch.setattr(Search, "from_prior", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            pathmix.SDVI(geometric, progress=False).run(0, 20.0)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        pathmix.SDVI(geometric, progress=False).run(0, 20.0)
 
 
 def test_the_same_seed_gives_the_same_paths():

@@ -52,16 +52,5 @@ def test_a_write_that_pytorch_cannot_follow():
         covariance.as_strided((3,), (4,)).add_(0.1)
         pyro.sample("y", pyro_dist.MultivariateNormal(torch.zeros(3), covariance), obs=y)
 
-    y = torch.tensor([0.3, 1.2, 0.1])
-    try:
-        found = pathmix.SDVI(model, progress=False).run(0, y).log_evidence
-    except pathmix.PathmixError as error:
-        assert "as_strided" in str(error)
-    else:
-        u = np.linspace(-4, 4, 2_001)
-        densities = [
-            stats.multivariate_normal(np.zeros(3), (np.exp(one) + 0.1) * np.eye(3)).pdf(y.numpy())
-            for one in u
-        ]
-        exact = np.log(np.trapezoid(stats.norm(0, 0.5).pdf(u) * densities, u))
-        assert found == pytest.approx(exact, abs=0.02)
+    with pytest.raises(pathmix.PathmixError, match=r"cannot follow \(torch.as_strided\)"):
+        pathmix.SDVI(model, progress=False).run(0, torch.tensor([0.3, 1.2, 0.1]))
