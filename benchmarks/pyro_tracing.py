@@ -2,7 +2,10 @@
 
 The peer is what Pyro needs for one run: `poutine.trace(model).get_trace()` for recording, and with
 `log_prob_sum()` for the trace of a path. All sites are drawn on both sides, and discrete ones then given the
-values of the path. Measurements alternate; ratios are of medians.
+values of the path. The floors are the same runs of Pyro while PyTorch is asked to tell of every function (as
+a recorder must, which is to see every `if`), and of every operation without writes as well (as a tracer
+must), and nothing is done with what it tells: nobody who follows a run by these means takes less.
+Measurements alternate; ratios are of medians, to Pyro.
 
     python -m benchmarks.pyro_tracing [--repeats 20]
 """
@@ -18,10 +21,12 @@ import pyro
 import torch
 from pyro import poutine
 from pyro.poutine.messenger import Messenger
+from torch.overrides import TorchFunctionMode
 
 from benchmarks import pyro_programs
 from benchmarks.pyro_eager import PERIODIC_TIMES_LINEAR_PLUS_RATIONAL, clusters, series
 from experiments import two_branches
+from pathmix.doors.torch import DispatchMode, functionalized
 from pathmix.engine.precision import Engine, engine_scope
 from pathmix.frontends.pyro.record import record
 from pathmix.frontends.pyro.replay import replay
@@ -66,6 +71,30 @@ class _Forced(Messenger):
             msg["value"] = self.values[msg["name"]]
 
 
+class _Functions(TorchFunctionMode):
+    """Is told of every function, and does nothing."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class _Operations(DispatchMode):
+    """Is told of every operation, and does nothing."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def told_of_functions(function: Callable) -> None:
+    with _Functions():
+        function()
+
+
+def told_of_operations(function: Callable) -> None:
+    with _Operations():
+        functionalized(lambda: told_of_functions(function))
+
+
 def timed(function: Callable) -> float:
     start = time.perf_counter()
     function()
@@ -73,20 +102,29 @@ def timed(function: Callable) -> float:
 
 
 def measured(case: Case, repeats: int) -> list[float]:
-    """Median seconds of a run in Pyro, a recorded one, one with its density in Pyro, and a traced one."""
+    """Median seconds of a run in Pyro, its floor, and a recorded one; with its density, likewise, and traced."""
     args = case.data()
     program = bind(case.model, args)
     peer = _Forced(case.pinned)(case.model)
     rows = {name: np.full(1, value) for name, value in case.pinned.items()}
     wishes = Wishes(rows)
-    (run,) = list(program.frontend.explore(program, Seed.of(0), np.ones(1, bool), wishes=wishes))
+    (recorded,) = list(program.frontend.explore(program, Seed.of(0), np.ones(1, bool), wishes=wishes))
     one = wishes.row(0)
+
+    def run() -> None:
+        poutine.trace(peer).get_trace(*program.args)
+
+    def density() -> None:
+        poutine.trace(peer).get_trace(*program.args).log_prob_sum()
+
     with frontend_scope():
         sides = [
-            lambda: poutine.trace(peer).get_trace(*program.args),
+            run,
+            lambda: told_of_functions(run),
             lambda: record(program, 1, one),
-            lambda: poutine.trace(peer).get_trace(*program.args).log_prob_sum(),
-            lambda: replay(program, run),
+            density,
+            lambda: told_of_operations(density),
+            lambda: replay(program, recorded),
         ]
         for side in sides:
             side()
@@ -100,12 +138,14 @@ def main() -> None:
     repeats = parser.parse_args().repeats
     torch.set_default_dtype(torch.float64)
     pyro.enable_validation(False)
-    print(f"{'path':<26}{'run':>10}{'recorded':>11}{'ratio':>8}{'density':>11}{'traced':>10}{'ratio':>8}")
+    half = "".join(f"{title:>{width}}" for title, width in (("floor", 8), ("{}", 10), ("ratio", 8)))
+    print(f"{'path':<26}{'run':>10}{half.format('recorded')}{'density':>12}{half.format('traced')}")
     for case in CASES:
         with engine_scope(Engine("float64", cache=False)):
-            run, recorded, density, traced = measured(case, repeats)
-        row = f"{case.name:<26}{run * 1e3:>7.2f} ms{recorded * 1e3:>8.2f} ms{recorded / run:>8.1f}"
-        print(f"{row}{density * 1e3:>8.2f} ms{traced * 1e3:>7.2f} ms{traced / density:>8.1f}")
+            seconds = measured(case, repeats)
+        halves = [seconds[:3], seconds[3:]]
+        cells = [f"{a * 1e3:>7.2f} ms{b / a:>8.1f}{c * 1e3:>7.2f} ms{c / a:>8.1f}" for a, b, c in halves]
+        print(f"{case.name:<26}{'  '.join(cells)}")
 
 
 if __name__ == "__main__":

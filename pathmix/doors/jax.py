@@ -37,6 +37,7 @@ __all__ = [
     "is_transforming",
     "literal",
     "nameless",
+    "only",
     "operands",
     "pruned",
     "trace_of",
@@ -115,6 +116,20 @@ def alone(equation: Any) -> Jaxpr:
     eqn = JaxprEqn(invars, outvars, of.primitive, of.params, of.effects, of.source_info, of.ctx)
     empty = jax.make_jaxpr(lambda: ())().jaxpr
     return empty.replace(invars=invars, outvars=outvars, eqns=[eqn], debug_info=nameless(empty))
+
+
+def only(jaxpr: Jaxpr, eqn: JaxprEqn) -> Jaxpr:
+    """A jaxpr of one equation of another, which takes all of its operands, numbers too."""
+    inputs: list[Any] = [Var(atom.aval) for atom in eqn.invars]
+    outputs = [Var(var.aval) for var in eqn.outvars]
+    return jaxpr.replace(
+        constvars=[],
+        invars=inputs,
+        outvars=outputs,
+        eqns=[eqn.replace(invars=inputs, outvars=outputs)],
+        effects=eqn.effects,
+        debug_info=nameless(jaxpr),
+    )
 
 
 def untraced() -> AbstractContextManager[None]:

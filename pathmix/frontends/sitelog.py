@@ -41,8 +41,8 @@ class SiteLog:
                 "Does the program end? If so, raise max_sites in the discovery.",
                 f"did not end within {most:,} sites",
             )
-        elapsed = self.own_time.seconds()
-        if elapsed > self.limits.max_seconds:
+        if self.own_time.exceeds(self.limits.max_seconds):
+            elapsed = self.own_time.seconds()
             raise RunawayProgramError(
                 f"One run took longer than max_seconds={self.limits.max_seconds:g}: {elapsed:.1f} s of "
                 f"processor time, without compilation, and {len(self)} sites so far{self._last()}. "

@@ -17,6 +17,7 @@ from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, evalua
 from pathmix.program.dependence import NOTHING, Sites, dependence, sites_of
 from pathmix.program.identity import identity
 from pathmix.program.interned import interned
+from pathmix.program.slopes import Function, differentiable
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,11 @@ class Graph:
 
     def __call__(self, consts: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         return evaluate(self.jaxpr, (), *consts, *inputs)
+
+    @cached_property
+    def with_slope(self) -> Function:
+        """(captured arrays, inputs) -> outputs, as a call; quicker to differentiate by the inputs."""
+        return differentiable(self.jaxpr, len(self.consts))
 
     @property
     def inputs(self) -> list[Var]:

@@ -145,12 +145,14 @@ class Target:
         """The densities at a flat vector; with `indices`, of a minibatch."""
         values, log_det = self.coordinates.constrain(u, arguments.map)
         if indices is not None and self.graphs.minibatch is not None:
-            log_prior, log_likelihood = self.graphs.minibatch(arguments.minibatch, [*values, *indices])
+            log_prior, log_likelihood = self.graphs.minibatch.with_slope(
+                arguments.minibatch, [*values, *indices]
+            )
             assert self.graphs.conditions is not None
             # Which path a run follows is a matter of all the data.
             conditions = self.graphs.conditions(arguments.conditions, values)
         else:
-            log_prior, log_likelihood, *conditions = self.graphs.density(arguments.density, values)
+            log_prior, log_likelihood, *conditions = self.graphs.density.with_slope(arguments.density, values)
         return Density(log_prior, log_likelihood, log_det, _all(conditions))
 
     def marked_density(self, u: jax.Array, arguments: Arguments) -> tuple[Density, jax.Array]:

@@ -28,8 +28,9 @@ class Clock:
 
 @pytest.fixture
 def processor(monkeypatch):
-    clock = Clock()
+    clock, on_the_wall = Clock(), time.perf_counter
     monkeypatch.setattr(time, "thread_time", clock)
+    monkeypatch.setattr(time, "perf_counter", lambda: on_the_wall() + clock.now)
     return clock
 
 
