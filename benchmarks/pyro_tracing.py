@@ -102,7 +102,7 @@ def timed(function: Callable) -> float:
 
 
 def measured(case: Case, repeats: int) -> list[float]:
-    """Median seconds of a run in Pyro, its floor, and a recorded one; with its density, likewise, and traced."""
+    """Median seconds of a run in Pyro, its floor, a recorded one; with the density, its floor, a trace."""
     args = case.data()
     program = bind(case.model, args)
     peer = _Forced(case.pinned)(case.model)
