@@ -100,12 +100,14 @@ class _Use:
     identity: str
     types: tuple[str, ...]
     reached: tuple[bool, ...]
+    has_64_bits: bool  # as JAX is set
     alone: Jaxpr = field(compare=False)
 
 
 def _kind_of(jaxpr: Jaxpr, eqn: JaxprEqn, reached: tuple[bool, ...]) -> Kind:
     types = tuple(type_identity(atom.aval) for atom in eqn.invars)
-    use = _Use(operation_identity(eqn), types, reached, only(jaxpr, eqn))
+    has_64_bits = bool(getattr(jax.config, "jax_enable_x64"))
+    use = _Use(operation_identity(eqn), types, reached, has_64_bits, only(jaxpr, eqn))
     inside = jax.tree.leaves(eqn.params, is_leaf=lambda leaf: isinstance(leaf, _FUNCTIONS))
     # Functions inside are the program's own, and may hold its data.
     has_functions = any(isinstance(leaf, _FUNCTIONS) or callable(leaf) for leaf in inside)

@@ -105,3 +105,18 @@ def test_each_kind_of_operation_is_differentiated_once():
         misses.append(slopes._kind.cache_info().misses)
     sines_products_sums = 3 + 2 + 2  # where one operand is reached, or both
     assert misses[0] == misses[1] <= sines_products_sums
+
+
+def test_kinds_of_both_precisions_stay_apart():
+    def slope(dtype):
+        x = jnp.asarray(X, dtype)
+        traced = Graph.of(jax.make_jaxpr(lambda x: [jnp.sum(jnp.cumsum(x)[jnp.array([1, 3])] ** 2)])(x))
+        return jax.jit(jax.grad(lambda x: traced.with_slope(traced.consts, [x])[0]))(x)
+
+    found = []
+    for wide in (False, True, False):
+        with jax.enable_x64(wide):
+            found.append(slope(jnp.result_type(float)))
+    assert [str(one.dtype) for one in found] == ["float32", "float64", "float32"]
+    for one in found:
+        np.testing.assert_allclose(one, found[1], rtol=1e-6)
