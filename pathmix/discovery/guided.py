@@ -40,10 +40,9 @@ _SPENT = 256  # paths, at most, whose neighbours are asked for
 _LEAST, _MOST = 0.1, 0.75  # of the new paths of a round come by prediction: more, if the last ranked high
 _FIRST_TRUST = 0.25
 _IDLE, _PAYS = 5, 0.01  # rounds that brought less of the weight all together are the last;
+_IDLE_IN_GRAMMARS = 8  # so many, where sites nest: long ways lead past bad paths;
 _VAIN, _FAIR = 2, 50  # so are two, where prior runs are worth so many draws from the posterior,
-_NOTHING = (
-    1e-3  # or if they brought less, where sites do not nest: in grammars, long ways lead past bad paths
-)
+_NOTHING = 1e-3  # or if they brought less, where sites do not nest
 
 
 @dataclass(frozen=True)
@@ -57,8 +56,8 @@ class Guided(PriorRuns):
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
     those first whose relatives promise most, as far as such predictions paid. A round has at most
     `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
-    all together (two, where prior runs are as good as draws from the posterior; or two next to nothing, where
-    sites do not nest as in grammars), or there were `rounds`.
+    all together (eight, where sites nest as in grammars; two, where prior runs are as good as draws from the
+    posterior, or where they brought next to nothing and sites do not nest), or there were `rounds`.
 
     Examples:
         >>> Guided(rounds=5).rounds
@@ -133,8 +132,9 @@ class GuidedExpedition(SearchExpedition):
     @property
     def _is_done(self) -> bool:
         """Whether the last rounds did not pay."""
-        few = _PAYS if self._is_fair else 0.0 if self._grammar.nests else _NOTHING
-        rules = ((_IDLE, _PAYS), (_VAIN, few))
+        nests = bool(self._grammar.nests)
+        few = _PAYS if self._is_fair else 0.0 if nests else _NOTHING
+        rules = ((_IDLE_IN_GRAMMARS if nests else _IDLE, _PAYS), (_VAIN, few))
         return any(len(self.shares) >= count and sum(self.shares[-count:]) < least for count, least in rules)
 
     def again(self, rating: Rating) -> None:

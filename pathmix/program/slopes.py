@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, evaluate, literal, only
+from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, evaluate, literal, only, pruned
 from pathmix.program.identity import operation_identity, type_identity
 
 _MOST_KINDS = 4_096
@@ -29,6 +29,7 @@ class Kind(NamedTuple):
 
     forward: ClosedJaxpr  # operands -> results, and what is kept
     backward: ClosedJaxpr  # what is kept, and changes of the smooth results -> those of the operands reached
+    moves: tuple[bool, ...]  # which results change with the operands reached: not where their slope is zero
 
 
 class _Step(NamedTuple):
@@ -38,7 +39,7 @@ class _Step(NamedTuple):
     results: Sequence[Var]
     reached: tuple[bool, ...]  # which operands depend on the inputs
     forward: ClosedJaxpr
-    backward: ClosedJaxpr | None  # None if none of them does
+    backward: ClosedJaxpr | None  # None where that changes nothing
 
 
 def differentiable(jaxpr: Jaxpr, fixed: int) -> Function:
@@ -84,12 +85,12 @@ def _steps(jaxpr: Jaxpr, inputs: Sequence[Var]) -> list[_Step]:
     steps = []
     for eqn in jaxpr.eqns:
         reached = tuple(not isinstance(atom, Literal) and atom in active for atom in eqn.invars)
-        if any(reached):
-            forward, backward = _kind_of(jaxpr, eqn, reached)
-            active.update(var for var in eqn.outvars if _is_smooth(var.aval))
+        kind = _kind_of(jaxpr, eqn, reached) if any(reached) else None
+        if kind is not None and any(kind.moves):
+            active.update(compress(eqn.outvars, kind.moves))
+            steps.append(_Step(eqn.invars, eqn.outvars, reached, kind.forward, kind.backward))
         else:
-            forward, backward = ClosedJaxpr(only(jaxpr, eqn), ()), None
-        steps.append(_Step(eqn.invars, eqn.outvars, reached, forward, backward))
+            steps.append(_Step(eqn.invars, eqn.outvars, reached, ClosedJaxpr(only(jaxpr, eqn), ()), None))
     return steps
 
 
@@ -143,7 +144,10 @@ def _kind(use: _Use) -> Kind:
         return jax.tree.unflatten(tree, kept)(at)
 
     there, (_, kept) = jax.make_jaxpr(forward, return_shape=True)(*operands)
-    return Kind(there, jax.make_jaxpr(backward)(kept, list(compress(results, smooth))))
+    back = jax.make_jaxpr(backward)(kept, list(compress(results, smooth)))
+    _, used = pruned(back.jaxpr, [False] * len(back.jaxpr.invars))
+    of_changes = iter(used[len(kept) :])
+    return Kind(there, back, tuple(is_smooth and next(of_changes) for is_smooth in smooth))
 
 
 def _computed(function: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:

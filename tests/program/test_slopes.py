@@ -24,6 +24,10 @@ def normal(x):
     return -0.5 * whitened @ whitened - jnp.sum(jnp.log(jnp.diagonal(factor)))
 
 
+def on_the_host(x):
+    return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x, vmap_method="sequential")
+
+
 @jax.custom_vjp
 def clipped(x):
     return jnp.sum(x**2)
@@ -45,6 +49,8 @@ FUNCTIONS = {
     "cumulative sums": lambda x: jnp.sum(jnp.cumsum(x) * jnp.cumprod(x)),
     "derivatives of its own": lambda x: logsumexp(x) + jnp.sum(jax.nn.softplus(x)) + clipped(x),
     "a gradient stopped": lambda x: jnp.sum(jax.lax.stop_gradient(x) * x),
+    "what has no slope, of a gradient stopped": lambda x: jnp.sum(x * on_the_host(jax.lax.stop_gradient(x))),
+    "steps": lambda x: jnp.sum(jnp.floor(x) * x + jnp.sign(x) * jnp.round(x)),
     "complex numbers": lambda x: jnp.sum(jnp.abs(jnp.fft.rfft(x)) ** 2 * jnp.arange(3)),
     "whole numbers on the way": lambda x: jnp.sum(x * jnp.floor(x).astype(int)),
     "a loop": lambda x: jax.lax.scan(lambda s, v: (jnp.sin(s) + v, s * v), 0.5, x)[1].sum(),
