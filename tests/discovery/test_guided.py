@@ -17,10 +17,13 @@ from numpyro import sample
 from scipy import stats
 
 import pathmix
+from pathmix.discovery.base import Rating
 from pathmix.discovery.guided import GuidedExpedition
 from pathmix.discovery.search import Search
 from pathmix.errors import OptionError
+from pathmix.frontends.recognise import bind
 from pathmix.methods import scouting
+from pathmix.program.seeds import Seed
 from tests import exact
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -284,8 +287,27 @@ def spreading(total):
     sample("total", dist.Normal(float(size("s")), 4.0), obs=total)
 
 
+def coins():
+    """Its sites do not nest."""
+    for number in range(12):
+        if sample(f"coin_{number}", dist.Bernoulli(0.3)):
+            sample(f"x_{number}", dist.Normal(0.0, 1.0))
+
+
+@pytest.mark.parametrize(("model", "args", "rounds"), [(coins, (), 2), (spreading, (3.0,), 8)])
+def test_rounds_in_vain_end_the_search(model, args, rounds):
+    """Later in grammars, where long ways lead past bad paths."""
+    guided = pathmix.Guided(20, listed=1, round_paths=4)
+    expedition = guided.begin(bind(model, args), Seed.of(0), lambda slp, _: slp.path)
+    found = expedition.search.slps
+    best = list(found)[-1]
+    while expedition.further(Rating({slp.path: 20.0 * (path == best) for path, slp in found.items()})):
+        pass
+    assert len(expedition.shares) == rounds
+
+
 def test_two_rounds_are_enough_where_prior_runs_are_like_the_posterior():
-    """In grammars there are five otherwise."""
+    """In grammars there are eight otherwise."""
     guided = pathmix.Guided(300, listed=32, round_paths=16)
     posterior = pathmix.SDVI(spreading, discovery=guided, progress=False).run(0, 3.0)
     shares = posterior.discovery.round_shares
