@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
@@ -109,26 +110,29 @@ def captured(tracer: Any) -> Any:
     return literal(atom) if isinstance(atom, Literal) else trace_of(tracer).frame.constvar_to_val[atom]
 
 
-def alone(equation: Any) -> Jaxpr:
-    """A jaxpr of one equation under tracing, which takes all of its operands."""
-    invars, outvars = [Var(tracer.aval) for tracer in operands(equation)], list(equation.outvars)
-    of = equation
-    eqn = JaxprEqn(invars, outvars, of.primitive, of.params, of.effects, of.source_info, of.ctx)
-    empty = jax.make_jaxpr(lambda: ())().jaxpr
-    return empty.replace(invars=invars, outvars=outvars, eqns=[eqn], debug_info=nameless(empty))
+@cache
+def _empty() -> Jaxpr:
+    return jax.make_jaxpr(lambda: ())().jaxpr
 
 
-def only(jaxpr: Jaxpr, eqn: JaxprEqn) -> Jaxpr:
-    """A jaxpr of one equation of another, which takes all of its operands, numbers too."""
+def only(eqn: JaxprEqn) -> Jaxpr:
+    """A jaxpr of one equation, which takes all of its operands, numbers too."""
     inputs: list[Any] = [Var(atom.aval) for atom in eqn.invars]
     outputs = [Var(var.aval) for var in eqn.outvars]
-    return jaxpr.replace(
-        constvars=[],
+    return _empty().replace(
         invars=inputs,
         outvars=outputs,
         eqns=[eqn.replace(invars=inputs, outvars=outputs)],
         effects=eqn.effects,
-        debug_info=nameless(jaxpr),
+        debug_info=nameless(_empty()),
+    )
+
+
+def alone(equation: Any) -> Jaxpr:
+    """The same of an equation under tracing."""
+    of, inputs = equation, [Var(tracer.aval) for tracer in operands(equation)]
+    return only(
+        JaxprEqn(inputs, list(of.outvars), of.primitive, of.params, of.effects, of.source_info, of.ctx)
     )
 
 
@@ -150,23 +154,13 @@ def pruned(jaxpr: Jaxpr, keep_inputs: Sequence[bool]) -> tuple[Jaxpr, list[bool]
 
 def with_derivative(eqn: JaxprEqn) -> ClosedJaxpr:
     """What an operation computes, and how it pulls a change of its results back to its operands."""
-    function = next(param for param in eqn.params.values() if isinstance(param, (Jaxpr, ClosedJaxpr)))
-    template: Any = getattr(function, "jaxpr", function)
-    inputs: list[Any] = [Var(atom.aval) for atom in eqn.invars]
-    alone = template.replace(
-        constvars=[],
-        invars=inputs,
-        outvars=list(eqn.outvars),
-        eqns=[eqn.replace(invars=inputs)],
-        effects=eqn.effects,
-        debug_info=nameless(template),
-    )
+    function = only(eqn)
 
     def both(operands: list[Any]) -> Any:
-        results, pull_back = jax.vjp(lambda *values: evaluate(alone, (), *values), *operands)
+        results, pull_back = jax.vjp(lambda *values: evaluate(function, (), *values), *operands)
         return pull_back([_change(result) for result in results])
 
-    shapes = [jax.ShapeDtypeStruct(getattr(v.aval, "shape"), getattr(v.aval, "dtype")) for v in inputs]
+    shapes = [jax.ShapeDtypeStruct(getattr(v.aval, "shape"), getattr(v.aval, "dtype")) for v in eqn.invars]
     return jax.make_jaxpr(both)(shapes)
 
 

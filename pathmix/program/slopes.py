@@ -85,12 +85,12 @@ def _steps(jaxpr: Jaxpr, inputs: Sequence[Var]) -> list[_Step]:
     steps = []
     for eqn in jaxpr.eqns:
         reached = tuple(not isinstance(atom, Literal) and atom in active for atom in eqn.invars)
-        kind = _kind_of(jaxpr, eqn, reached) if any(reached) else None
+        kind = _kind_of(eqn, reached) if any(reached) else None
         if kind is not None and any(kind.moves):
             active.update(compress(eqn.outvars, kind.moves))
             steps.append(_Step(eqn.invars, eqn.outvars, reached, kind.forward, kind.backward))
         else:
-            steps.append(_Step(eqn.invars, eqn.outvars, reached, ClosedJaxpr(only(jaxpr, eqn), ()), None))
+            steps.append(_Step(eqn.invars, eqn.outvars, reached, ClosedJaxpr(only(eqn), ()), None))
     return steps
 
 
@@ -105,10 +105,10 @@ class _Use:
     alone: Jaxpr = field(compare=False)
 
 
-def _kind_of(jaxpr: Jaxpr, eqn: JaxprEqn, reached: tuple[bool, ...]) -> Kind:
+def _kind_of(eqn: JaxprEqn, reached: tuple[bool, ...]) -> Kind:
     types = tuple(type_identity(atom.aval) for atom in eqn.invars)
     has_64_bits = bool(getattr(jax.config, "jax_enable_x64"))
-    use = _Use(operation_identity(eqn), types, reached, has_64_bits, only(jaxpr, eqn))
+    use = _Use(operation_identity(eqn), types, reached, has_64_bits, only(eqn))
     inside = jax.tree.leaves(eqn.params, is_leaf=lambda leaf: isinstance(leaf, _FUNCTIONS))
     # Functions inside are the program's own, and may hold its data.
     has_functions = any(isinstance(leaf, _FUNCTIONS) or callable(leaf) for leaf in inside)
