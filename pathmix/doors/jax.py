@@ -116,13 +116,12 @@ def _empty() -> Jaxpr:
 
 
 def only(eqn: JaxprEqn) -> Jaxpr:
-    """A jaxpr of one equation, which takes all of its operands, numbers too."""
+    """A jaxpr of one equation, which takes all of its operands, numbers too, and gives its own results."""
     inputs: list[Any] = [Var(atom.aval) for atom in eqn.invars]
-    outputs = [Var(var.aval) for var in eqn.outvars]
     return _empty().replace(
         invars=inputs,
-        outvars=outputs,
-        eqns=[eqn.replace(invars=inputs, outvars=outputs)],
+        outvars=list(eqn.outvars),
+        eqns=[eqn.replace(invars=inputs)],
         effects=eqn.effects,
         debug_info=nameless(_empty()),
     )
