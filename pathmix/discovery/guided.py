@@ -11,7 +11,8 @@ from scipy.special import softmax
 from pathmix.checks import check_positive_int
 from pathmix.discovery.base import Discovered, OnPath, Rating
 from pathmix.discovery.enumeration import check_cover, enumerate_values
-from pathmix.discovery.neighbours import Grammar, Proposal, mirrored, nearest, neighbours
+from pathmix.discovery.grammar import Grammar
+from pathmix.discovery.neighbours import Proposal, mirrored, nearest, neighbours
 from pathmix.discovery.prediction import Prediction
 from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search, SearchExpedition

@@ -1,16 +1,17 @@
 """Neighbours of a path: other values of its discrete sites, with the rest of the run kept where it can be.
 
 A proposal names values of discrete sites; whatever else the run comes to draws from its prior. Grammars write
-their trees into names (`k.l.kind` below `k.kind`, or a running number), so a subtree is moved by renaming it.
+their trees into names, so a subtree is moved by renaming it.
 """
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from pathmix.discovery.grammar import Grammar, nodes, subtree
 from pathmix.discovery.tree import nested, values_near
 from pathmix.program.path import PinnedValue
 from pathmix.program.slp import Site, StraightLineProgram
@@ -19,58 +20,7 @@ Proposal = dict[str, PinnedValue]
 _MOST_VALUES = 12  # of a site, those nearest to its own
 _MOST_EXCHANGED = 64  # elements of a vector, up to which any two are exchanged
 _MOST_MIRRORED = 32
-_TOKENS = re.compile(r"[^\W_]+|[\W_]+")
-_ENDS_IN_NUMBER = re.compile(r"^(.*?)(\d+)$")
-_LARGE_DIGITS, _MANY_DIGITS = frozenset("3456789"), 3
 _NUMBERED = re.compile(r"^(.*?)(\d+)(\D*)$")
-
-
-class Nest(NamedTuple):
-    """What names have below others: `inner` goes between the name of a subtree and what follows it."""
-
-    inner: str
-    rest: str
-
-
-class Grammar:
-    """What the names of the paths seen so far have in common."""
-
-    def __init__(self) -> None:
-        self._nests: dict[Nest, dict[PinnedValue, None]] = {}
-        self._numbers: dict[str, set[str]] = {}  # by what stands before them
-
-    def learn(self, pinned: dict[str, PinnedValue]) -> None:
-        """Which names lie below which others."""
-        for name in pinned:
-            if found := _ENDS_IN_NUMBER.match(name):
-                self._numbers.setdefault(found[1], set()).add(found[2])
-        for name in pinned:
-            for outer, inner, rest in _splits(name):
-                if outer + rest in pinned and not self._counts(outer + rest):
-                    above = self._nests.setdefault(Nest(inner, rest), {})
-                    above[pinned[outer + rest]] = None
-        # `k.l.r.kind` lies below `k.l.kind`, and not below `k.r.kind`.
-        rests = dict.fromkeys(nest.rest for nest in self._nests)
-        own = [r for r in rests if not any(r != other and other and r.endswith(other) for other in rests)]
-        self.nests = {nest: values for nest, values in self._nests.items() if nest.rest in own}
-
-    def _counts(self, name: str) -> bool:
-        """Whether it is one of `x_0` to `x_12`, where `x_12` does not lie below `x_1`: trees have few digits,
-        and zeros before others."""
-        found = _ENDS_IN_NUMBER.match(name)
-        numbers = self._numbers[found[1]] if found else set()
-        padded = any(number.startswith("0") and number != "0" for number in numbers)
-        return not padded and len(numbers & _LARGE_DIGITS) >= _MANY_DIGITS
-
-    def below(self, rest: str, value: PinnedValue) -> list[str]:
-        """What may lie below a node with some value."""
-        return [nest.inner for nest, above in self.nests.items() if nest.rest == rest and value in above]
-
-    def values(self, rest: str) -> list[PinnedValue]:
-        """Of nodes with something below."""
-        return list(
-            dict.fromkeys(v for nest, above in self.nests.items() if nest.rest == rest for v in above)
-        )
 
 
 def neighbours(
@@ -175,33 +125,20 @@ def _changed(site: Site, value: PinnedValue) -> Iterator[PinnedValue]:
             yield nested(changed)
 
 
-def nodes(pinned: Mapping[str, PinnedValue], grammar: Grammar) -> Iterator[tuple[str, str]]:
-    """The subtrees of a path: what all their names begin with, and how the name of the top one ends."""
-    for name in pinned:
-        for rest in dict.fromkeys(nest.rest for nest in grammar.nests):
-            if name.endswith(rest):
-                yield name[: len(name) - len(rest)], rest
-
-
 def _without(pinned: Proposal, outer: str) -> Proposal:
     return {name: value for name, value in pinned.items() if not name.startswith(outer)}
-
-
-def _below(pinned: Proposal, outer: str) -> Proposal:
-    """A subtree, by what its names end with."""
-    return {name[len(outer) :]: value for name, value in pinned.items() if name.startswith(outer)}
 
 
 def _nested(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
     """A subtree put below a new node that has room for no other, or put in the place of the node above it."""
     for outer, rest in nodes(pinned, grammar):
-        others, below = _without(pinned, outer), _below(pinned, outer)
+        others, below = _without(pinned, outer), subtree(pinned, outer)
         for value in grammar.values(rest):
             inners = grammar.below(rest, value)
             if len(inners) == 1:
                 yield others | _placed(below, outer + inners[0]) | {outer + rest: value}
         for nest in grammar.nests:
-            inner = _below(below, nest.inner)
+            inner = subtree(below, nest.inner)
             if nest.rest == rest and rest in inner:
                 yield others | _placed(inner, outer)
 
@@ -210,7 +147,7 @@ def _turned(pinned: Proposal, grammar: Grammar) -> Iterator[Proposal]:
     """Two subtrees of one node in each other's place."""
     for outer, rest in nodes(pinned, grammar):
         for one, other in itertools.combinations(grammar.below(rest, pinned[outer + rest]), 2):
-            first, second = (_below(pinned, outer + inner) for inner in (one, other))
+            first, second = (subtree(pinned, outer + inner) for inner in (one, other))
             if first and second and first != second:
                 others = _without(_without(pinned, outer + one), outer + other)
                 yield others | _placed(second, outer + one) | _placed(first, outer + other)
@@ -248,7 +185,7 @@ def _joined(pinned: Proposal, lenders: Sequence[Proposal], grammar: Grammar) -> 
 def _both_below(
     pinned: Proposal, outer: str, rest: str, lent: Sequence[Proposal], grammar: Grammar
 ) -> Iterator[Proposal]:
-    others, own = _without(pinned, outer), _below(pinned, outer)
+    others, own = _without(pinned, outer), subtree(pinned, outer)
     for value in grammar.values(rest):
         for first, second in itertools.permutations(grammar.below(rest, value), 2):
             kept = others | {outer + rest: value} | _placed(own, outer + first)
@@ -258,7 +195,7 @@ def _both_below(
 def _subtrees(lenders: Sequence[Proposal], rest: str, grammar: Grammar) -> list[Proposal]:
     """All different ones, by what their names end with."""
     found = {
-        tuple(_below(lender, outer).items()): None
+        tuple(subtree(lender, outer).items()): None
         for lender in lenders
         for outer, ending in nodes(lender, grammar)
         if ending == rest
@@ -307,13 +244,3 @@ def _exchanged(pinned: Proposal) -> Iterator[Proposal]:
         for one, other in itertools.combinations(names, 2):
             if pinned[one] != pinned[other]:
                 yield pinned | {one: pinned[other], other: pinned[one]}
-
-
-def _splits(name: str) -> Iterable[tuple[str, str, str]]:
-    """A name without one of its steps: `k.l.kind` is `k`, `.l`, `.kind`; `op01` is `op0`, `1` and nothing."""
-    tokens = _TOKENS.findall(name)
-    for start in range(1, len(tokens) - 1):
-        yield "".join(tokens[:start]), "".join(tokens[start : start + 2]), "".join(tokens[start + 2 :])
-    for length in (1, 2):
-        if len(name) > length:
-            yield name[:-length], name[-length:], ""

@@ -6,17 +6,15 @@ known path best from all others.
 """
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array
 
-from pathmix.discovery.neighbours import Grammar, nodes
-from pathmix.program.path import PinnedValue
+from pathmix.discovery.grammar import Grammar, Setting, nodes
 
-Setting = Mapping[str, PinnedValue]
 Features = Callable[[Setting], Iterable[Hashable]]
 
 _FAR = 30.0  # nats below the best, where worths are all the same

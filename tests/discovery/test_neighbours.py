@@ -10,7 +10,8 @@ import numpyro.distributions as dist
 import pytest
 from numpyro import sample
 
-from pathmix.discovery.neighbours import Grammar, is_supported, mirrored, neighbours
+from pathmix.discovery.grammar import Grammar
+from pathmix.discovery.neighbours import is_supported, mirrored, neighbours
 from pathmix.discovery.search import Search
 from pathmix.frontends.recognise import bind
 from pathmix.program.program import Limits

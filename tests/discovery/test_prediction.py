@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from pathmix.discovery.neighbours import Grammar
+from pathmix.discovery.grammar import Grammar
 from pathmix.discovery.prediction import Pieces, Prediction
 
 SETTINGS = [
