@@ -129,12 +129,12 @@ class Scouting:
         best = max((_worth(fit) for fit in self._seen if fit.evidence.is_known), default=-math.inf)
         lenders = sorted(self._places, key=lambda fit: -_worth(fit))[:_LENDERS]
 
+        kin = self.workshop.kin
+        kin.learn(one.slp for one in small)
+
         def look(one: Fitting) -> Asking[None]:
-            names = {(site.name, site.shape) for site in one.work.target.sites}
-            lent = [
-                {name: value for name, value in self._places[fit].items() if (name, value.shape) in names}
-                for fit in lenders
-            ]
+            slp = one.work.target.slp
+            lent = [kin.taken_over(self._places[fit], fit.target.slp, slp) for fit in lenders]
             seed = one.work.elbo_seed.child(2_000)
             lent = [values for values in lent if values]
             yield from scout(one.work, one.draws, lent, seed, crowded=crowded, hopeless=best - HOPELESS)

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
+from pathmix.discovery.kin import Kin
 from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
 
@@ -13,29 +12,25 @@ _LATEST = 50  # steps by which fits are compared
 class Donors:
     """The fits of a moment, as lenders of starting points."""
 
-    def __init__(self, fits: Sequence[PathFit]) -> None:
+    def __init__(self, fits: Sequence[PathFit], kin: Kin) -> None:
+        self._kin = kin
+        kin.learn(fit.target.slp for fit in fits)
         levels = {fit: fit.start.level(_LATEST) for fit in fits if fit.start is not None and fit.steps}
-        ranked = sorted((fit for fit in levels if np.isfinite(levels[fit])), key=lambda fit: -levels[fit])
+        ranked = sorted((fit for fit in levels if levels[fit] > -float("inf")), key=lambda fit: -levels[fit])
         # Where they stand now: they go on training while others borrow from them.
-        self._best_first = [(fit, _keys(fit), fit.params) for fit in ranked]
+        self._best_first = [(fit, kin.roles(fit.target.slp), fit.params) for fit in ranked]
 
     def of(self, fit: PathFit, count: int) -> list[SiteValues]:
         """What the best paths that share sites with this one found for them, from at most `count` paths.
 
         Paths that have a site which no better one has come first.
         """
-        mine = _keys(fit)
+        mine = self._kin.roles(fit.target.slp)
         first, later, missing = [], [], set(mine)
-        for lender, keys, params in self._best_first:
-            shared = keys & mine
-            if lender is not fit and shared:
-                (first if shared & missing else later).append((lender, shared, params))
+        for lender, roles, params in self._best_first:
+            if lender is not fit and (shared := roles & mine):
+                (first if shared & missing else later).append((lender, params))
                 missing -= shared
-        return [
-            {name: value for name, value in lender.location(params).items() if (name, value.shape) in shared}
-            for lender, shared, params in [*first, *later][:count]
-        ]
-
-
-def _keys(fit: PathFit) -> set[tuple[str, tuple[int, ...]]]:
-    return {(site.name, site.shape) for site in fit.target.slp.free}
+        lenders = [*first, *later][:count]
+        slp = fit.target.slp
+        return [self._kin.taken_over(one.location(params), one.target.slp, slp) for one, params in lenders]

@@ -13,6 +13,7 @@ import numpy as np
 
 from pathmix.allocation import Allocation, Candidate
 from pathmix.discovery.contenders import Contender
+from pathmix.discovery.kin import Kin
 from pathmix.engine.executables import Executables
 from pathmix.engine.guarded import guarded_asking
 from pathmix.engine.members import cohorts, takes_turns
@@ -49,6 +50,7 @@ class Workshop:
     executor: Threads
     executables: Executables
     answer: Answer  # by the executables, or from what was kept
+    kin: Kin = field(default_factory=Kin, init=False)  # of the paths that are worked on
     _seen: set[Hashable] = field(default_factory=set, init=False)
     # To and fro: what was used last is still kept.
     _direction: Iterator[int] = field(default_factory=lambda: cycle((1, -1)), init=False)
@@ -145,7 +147,8 @@ def optimise(
             else [(iterations, more)]
         )
         for number, (count, extra) in enumerate(rounds):
-            lent = Donors([one.work for one in lenders]) if starts is not None and starts.borrow else None
+            borrows = starts is not None and starts.borrow
+            lent = Donors([one.work for one in lenders], workshop.kin) if borrows else None
             ranked = phase < phases - 1 and number == len(rounds) - 1
             workshop.in_turns(active, partial(train, count=count, more=extra, donors=lent, ranked=ranked))
         for one in active:

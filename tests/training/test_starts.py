@@ -10,6 +10,7 @@ from scipy import integrate, stats
 
 import pathmix
 from pathmix.discovery import PriorDiscovery
+from pathmix.discovery.kin import Kin
 from pathmix.engine.executables import Executables
 from pathmix.engine.requests import answered
 from pathmix.errors import OptionError
@@ -106,7 +107,7 @@ def trained(model, steps):
 @pytest.mark.usefixtures("engine")
 def test_paths_lend_the_sites_that_others_have_too():
     fits = trained(nested, steps=100)
-    donors = Donors(list(fits.values()))
+    donors = Donors(list(fits.values()), Kin())
     (lent,) = donors.of(fits[1], 5)
     assert lent.keys() == {"m"}
     assert lent["m"] == pytest.approx(float(fits[0].location(fits[0].params)["m"]))
