@@ -26,6 +26,8 @@ _FEWEST_STEPS = 100  # in a first phase: with fewer, training tells less than a 
 _CHUNK = 256  # paths of a crowd, after which Ctrl-C is noticed
 _LENDERS = 4  # paths from which others take over what they have found
 _STARTS = Starts(3)  # one of them from what other paths have found
+_AGAIN = 2  # so small a part as many as are trained may be earlier ones
+_RELATED = 0.5  # of its sites are the leading path's too
 SURROGATE_SHARE = 0.01  # c = 0.01 d_min (Sec. 4.5)
 
 Fitting = Contender[PathFit]
@@ -51,6 +53,7 @@ class Scouting:
         self._smallest = math.inf
         self._seen: set[PathFit] = set()
         self._places: dict[PathFit, SiteValues] = {}  # where the best paths were found to be
+        self._tried: set[tuple[PathFit, PathFit]] = set()  # with what the other one had found
 
     def __call__(self, contenders: Sequence[Fitting]) -> Rating:
         """What every path is worth, as far as it is known; nothing after Ctrl-C."""
@@ -62,7 +65,8 @@ class Scouting:
         self._seen.update(one.work for one in new)
         self._look_at(new)
         enough = self._looked_at_enough(contenders)
-        self._train([o for o in new if self._needs_training(o) and o.work not in enough], fitting)
+        rough = [one for one in new if self._needs_training(one) and one.work not in enough]
+        self._train([*rough, *self._related(fitting, len(rough) // _AGAIN)], fitting)
         if self.workshop.executor.stopping.is_set():
             return Rating({})
         ranked = sorted(fitting, key=lambda one: -_worth(one.work))
@@ -125,7 +129,7 @@ class Scouting:
 
     def _look_at(self, new: Sequence[Fitting], *, crowded: bool = False) -> None:
         """At paths whose densities are small, without compiling anything else."""
-        small = [o for o in new if o.work.trainable and o.work.target.graphs.density.volume < QUICK_VOLUME]
+        small = [one for one in new if one.work.trainable and _is_quick(one.work)]
         best = max((_worth(fit) for fit in self._seen if fit.evidence.is_known), default=-math.inf)
         lenders = sorted(self._places, key=lambda fit: -_worth(fit))[:_LENDERS]
 
@@ -156,17 +160,39 @@ class Scouting:
         best = max((_worth(other) for other in self._seen if other.evidence.is_known), default=-math.inf)
         return not fit.evidence.is_known and (one.followers > 0 or not _worth(fit) < best - FAR)
 
-    def _train(self, new: Sequence[Fitting], lenders: Sequence[Fitting]) -> None:
-        if not new:
+    def _related(self, fitting: Sequence[Fitting], most: int) -> list[Fitting]:
+        """Paths that were trained before the leading one, and may take over what that has found since.
+
+        Those that have most of their sites in common with it, and of them the best, once with each leading
+        path. Only guides tell of them, which may have got stuck.
+        """
+        guided = [one.work for one in fitting if one.work.steps and not _is_quick(one.work)]
+        if self.starts is None or not guided or not most:
+            return []
+        kin, leading = self.workshop.kin, max(guided, key=_worth)
+        kin.learn(fit.target.slp for fit in guided)
+        roles = kin.roles(leading.target.slp)
+        in_common: dict[PathFit, float] = {}
+        for fit in guided:
+            if fit.trainable and _worth(fit) < _worth(leading) and (fit, leading) not in self._tried:
+                own = kin.roles(fit.target.slp)
+                in_common[fit] = len(own & roles) / len(own)
+        ranked = sorted(in_common, key=lambda fit: (-in_common[fit], -_worth(fit)))
+        chosen = [fit for fit in ranked if in_common[fit] >= _RELATED][:most]
+        self._tried.update((fit, leading) for fit in chosen)
+        return [one for one in fitting if one.work in set(chosen)]
+
+    def _train(self, rough: Sequence[Fitting], lenders: Sequence[Fitting]) -> None:
+        if not rough:
             return
-        self.initialise(new)
-        iterations = min(self.iterations, self.allocation.budget // (_MOST * len(new)))
+        self.initialise([one for one in rough if one.work.start is None])
+        iterations = min(self.iterations, self.allocation.budget // (_MOST * len(rough)))
         if iterations:
-            schedule = Schedule(Uniform(iterations * len(new)), self.starts)
-            optimise(self.workshop, schedule, new, self.log_c, self.progress, lenders=lenders)
+            schedule = Schedule(Uniform(iterations * len(rough)), self.starts)
+            optimise(self.workshop, schedule, rough, self.log_c, self.progress, lenders=lenders)
         if self.workshop.executor.stopping.is_set():
             return  # what is promising among them is weighed in the end
-        look_at(self.workshop, [one for one in new if one.work.start is not None], self.efforts)
+        look_at(self.workshop, [one for one in rough if one.work.start is not None], self.efforts)
 
     def initialise(self, fittings: Sequence[Fitting]) -> None:
         """Start the guides of new paths."""
@@ -186,6 +212,11 @@ class Scouting:
 def problems(contenders: Iterable[Fitting]) -> list[Fitting]:
     """One of each kind: twins are fitted once."""
     return list({one.work: one for one in reversed(list(contenders))}.values())[::-1]
+
+
+def _is_quick(fit: PathFit) -> bool:
+    """Whether a search by its densities alone takes next to no time."""
+    return fit.target.graphs.density.volume < QUICK_VOLUME
 
 
 def _worth(fit: PathFit) -> float:
