@@ -32,6 +32,7 @@ __all__ = [
     "schema_of",
     "storage_id",
     "tree_leaves",
+    "without_modes",
     "without_torch_function",
 ]
 
@@ -100,6 +101,11 @@ def functional(tensor: torch.Tensor) -> torch.Tensor:
 def without_torch_function() -> AbstractContextManager[Any]:
     """Inside, `__torch_function__` is not called a second time."""
     return torch._C.DisableTorchFunction()
+
+
+def without_modes() -> AbstractContextManager[Any]:
+    """Inside, no mode is told of operations."""
+    return torch._C._DisableTorchDispatch()
 
 
 def storage_id(tensor: torch.Tensor) -> int | None:

@@ -19,7 +19,30 @@ _SIMPLEX_SLACK = 1e-3  # of a sum that should be one; libraries normalise, or ar
 _STRICT = ("_Positive", "_SoftplusPositive", "_GreaterThan", "_LessThan")
 
 
-_by_class: WeakKeyDictionary[type, tuple[tuple[str, Any], ...]] = WeakKeyDictionary()
+class Bounds(NamedTuple):
+    """What a constraint asks."""
+
+    lower: Any
+    upper: Any
+    is_strict: bool
+    is_simplex: bool
+
+    @classmethod
+    def of(cls, constraint: Any) -> "Bounds":
+        lower, upper = (getattr(constraint, end, None) for end in ("lower_bound", "upper_bound"))
+        return cls(lower, upper, type(constraint).__name__ in _STRICT, _is_simplex(constraint))
+
+    def hold(self, value: Any) -> Any:
+        """For a number, or each element of an array."""
+        lower, upper = self.lower, self.upper
+        if lower is not None and upper is not None:
+            return (value >= lower - _SLACK) & (value <= upper + _SLACK)
+        if lower is not None:
+            return value > lower if self.is_strict else value >= lower
+        return value < upper if self.is_strict else value <= upper
+
+
+_by_class: WeakKeyDictionary[type, tuple[tuple[str, Any, Bounds], ...]] = WeakKeyDictionary()
 
 
 class Parameter(NamedTuple):
@@ -29,21 +52,20 @@ class Parameter(NamedTuple):
     name: str
     value: Any
     constraint: Any
+    bounds: Bounds
 
     def bad(self, value: np.ndarray) -> np.ndarray:
         """Which elements (or vectors, of a simplex) violate the constraint."""
         with np.errstate(all="ignore"):
-            if _is_simplex(self.constraint):
+            if self.bounds.is_simplex:
                 return np.any(value < -_SLACK, axis=-1) | (np.abs(value.sum(axis=-1) - 1) > _SIMPLEX_SLACK)
-            lower, upper = (getattr(self.constraint, end, None) for end in ("lower_bound", "upper_bound"))
-            if lower is not None and upper is not None:
-                return ~((value >= lower - _SLACK) & (value <= upper + _SLACK))
-            is_strict = type(self.constraint).__name__ in _STRICT
-            if lower is not None:
-                return ~(value > lower) if is_strict else ~(value >= lower)
-            if upper is not None:
-                return ~(value < upper) if is_strict else ~(value <= upper)
-        return np.zeros(np.shape(value), bool)
+            return ~np.asarray(self.bounds.hold(value))
+
+    def allows(self, value: np.ndarray) -> bool:
+        """Whether no element is bad."""
+        if value.ndim == 0 and not self.bounds.is_simplex:  # an array would take longer
+            return bool(self.bounds.hold(value.item()))
+        return not self.bad(value).any()
 
     def said(self, site: str, source: Source) -> str:
         return f"The {self.name} of {self.distribution} at the site {site!r} at {source}"
@@ -55,16 +77,16 @@ class Parameter(NamedTuple):
 def parameters(fn: Any, depth: int = 3) -> Iterator[Parameter]:
     """The parameters that can be checked by themselves, those of distributions inside included."""
     attributes = getattr(fn, "__dict__", {})
-    for name, constraint in _checkable(fn):
+    for name, constraint, bounds in _checkable(fn):
         if attributes.get(name) is not None:
-            yield Parameter(type(fn).__name__, name, attributes[name], constraint)
+            yield Parameter(type(fn).__name__, name, attributes[name], constraint, bounds)
     for inner in attributes.values() if depth else ():
         for part in inner if isinstance(inner, (list, tuple)) else (inner,):
             if hasattr(part, "arg_constraints"):
                 yield from parameters(part, depth - 1)
 
 
-def _checkable(fn: Any) -> tuple[tuple[str, Any], ...]:
+def _checkable(fn: Any) -> tuple[tuple[str, Any, Bounds], ...]:
     """Names of parameters with simple constraints."""
     constraints = getattr(fn, "arg_constraints", {})
     if getattr(type(fn), "arg_constraints", None) is not constraints:  # those of one object
@@ -74,14 +96,14 @@ def _checkable(fn: Any) -> tuple[tuple[str, Any], ...]:
     return _by_class[type(fn)]
 
 
-def _simple(constraints: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _simple(constraints: dict[str, Any]) -> Iterator[tuple[str, Any, Bounds]]:
     for name, constraint in constraints.items():
         while hasattr(constraint, "base_constraint"):
             constraint = constraint.base_constraint
-        bounds = [getattr(constraint, end, None) for end in ("lower_bound", "upper_bound")]
-        # Other bounds may be random.
-        if any(isinstance(bound, (int, float)) for bound in bounds) or _is_simplex(constraint):
-            yield name, constraint
+        bounds = Bounds.of(constraint)
+        ends = (bounds.lower, bounds.upper)
+        if any(isinstance(end, (int, float)) for end in ends) or bounds.is_simplex:  # others may be random
+            yield name, constraint, bounds
 
 
 def check_known(parameter: Parameter, value: np.ndarray, site: str, source: Source) -> None:
@@ -95,7 +117,7 @@ def invalid(
     parameter: Parameter, value: np.ndarray, bad: np.ndarray, site: str, source: Source
 ) -> InvalidParameterError:
     found = value[bad]
-    shown = f"{float(found.ravel()[0]):g}" if not _is_simplex(parameter.constraint) else f"{found[0]}"
+    shown = f"{float(found.ravel()[0]):g}" if not parameter.bounds.is_simplex else f"{found[0]}"
     many = f" (in {int(bad.sum())} of {bad.size} elements)" if bad.size > 1 else ""
     return InvalidParameterError(
         f"{parameter.said(site, source)} is {shown}{many}, which is outside of {parameter.constraint!r}. "

@@ -76,6 +76,21 @@ class Alike:
         return replace(self.run, values=self.run.values | drawn, is_foreseen=True)
 
 
+class Course:
+    """Where a run is among the draws that runs before it have shown."""
+
+    def __init__(self, first: dict[Any, Draw | Run | Unsettled]) -> None:
+        self._then, self._key = first, None
+
+    def draw(self, name: str) -> Draw | None:
+        """The site that comes now, if it is known."""
+        step = self._then.get(self._key)
+        return step if isinstance(step, Draw) and step.name == name else None
+
+    def drew(self, draw: Draw, value: Any) -> None:
+        self._then, self._key = draw.then, draw.key(value)
+
+
 class Foresight:
     """What the runs so far have shown."""
 
@@ -98,6 +113,10 @@ class Foresight:
         if not isinstance(step, Run):
             return step
         return replace(step, values={n: as_engine(v) for n, v in values.items()}, is_foreseen=True)
+
+    def course(self) -> Course:
+        """For a new run."""
+        return Course(self._first)
 
     def learn(self, draws: Sequence[Draw], run: Run, *, is_settled: bool) -> None:
         """Take in a run that was not foreseen: its draws, as far as they were settled."""

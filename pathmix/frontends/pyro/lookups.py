@@ -1,6 +1,6 @@
 """Routes what Python asks of a tensor (`bool`, `int`, `float`, an index, `.item()`) to an observer."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -14,6 +14,8 @@ from pathmix.doors.torch import asks_for_validity, tree_leaves
 from pathmix.frontends.pyro import indices
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
+
+Compared = Callable[[Iterable[Any], Any], None]  # what a comparison was given, and its result
 
 
 class Observer(Protocol):
@@ -41,9 +43,11 @@ class Observer(Protocol):
 class Lookups(TorchFunctionMode):
     """While active, the observer answers for every tensor that Python looks at."""
 
-    def __init__(self, observer: Observer, *, computed_indices: bool = False) -> None:
+    def __init__(
+        self, observer: Observer, *, computed_indices: bool = False, compared: Compared | None = None
+    ) -> None:
         super().__init__()
-        self.observer = observer
+        self.observer, self.compared = observer, compared
         self.is_paused = False
         self.computed_indices = computed_indices  # stay tensors
 
@@ -57,6 +61,10 @@ class Lookups(TorchFunctionMode):
             if not self.is_paused or answer is _deepcopy:
                 return answer(self.observer, *args, **(kwargs or {}))
             self.observer.overlook(args[0] if args else None)
+        if self.compared is not None and func in _COMPARISONS:
+            result = _in_one_precision(func, args, kwargs or {})
+            self.compared(args, result)
+            return result
         if self.computed_indices and func in _INDEXED and _is_computed(func, args[1]):
             return _INDEXED[func](*args)
         if func in _SEARCHES and isinstance(args[position := _SEARCHES[func]], Tensor):
@@ -106,6 +114,17 @@ def _is_computed(func: Any, index: Any) -> bool:
 _INDEXED: dict[Any, Callable[..., Any]] = {
     Tensor.__getitem__: indices.read,
     Tensor.__setitem__: indices.write,
+}
+_NUMBERS = {bool, int, float}
+_COMPARISONS = {
+    getattr(place, name)
+    for names, places in (
+        (("eq", "ne", "lt", "le", "gt", "ge"), (torch, Tensor)),
+        (("logical_and", "logical_or", "logical_xor", "logical_not"), (torch, Tensor)),
+        (("__eq__", "__ne__", "__and__", "__or__", "__xor__", "__invert__"), (Tensor,)),
+    )
+    for place in places
+    for name in names
 }
 # The argument that is searched for.
 _SEARCHES = {torch.searchsorted: 1, torch.bucketize: 0}
@@ -194,7 +213,7 @@ def _repr(observer: Observer, tensor: Tensor, **_: Any) -> str:
 def _tensor(observer: Observer, data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
     """`torch.tensor` would read the numbers out of the random values among its data."""
     del observer
-    if not any(isinstance(leaf, Tensor) for leaf in tree_leaves(data)):
+    if type(data) in _NUMBERS or not any(isinstance(leaf, Tensor) for leaf in tree_leaves(data)):
         return torch.tensor(data, dtype=dtype, **options)
     made = data.clone() if isinstance(data, Tensor) else _stacked(data)
     return made if dtype is None else made.to(dtype)
@@ -245,4 +264,4 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.tensor: _tensor,
     torch.full: _full,
 }
-_NOTABLE = {asks_for_validity, *_ANSWERS, *_INDEXED, *_SEARCHES}
+_NOTABLE = {asks_for_validity, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES}

@@ -4,7 +4,7 @@ The program runs as it is, one seed at a time. Every value that Python looks at 
 be it random or not: only the replay can tell, and drops those that are not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
@@ -17,9 +17,9 @@ from pathmix.doors.torch import Apply, functions_applied_by, functorch_level, st
 from pathmix.errors import InvalidParameterError, PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import as_tuples, seen
 from pathmix.frontends.drawing import check_proper, not_drawn, not_drawn_as_whole
-from pathmix.frontends.parameters import Parameter, invalid, parameters
+from pathmix.frontends.parameters import invalid, parameters
 from pathmix.frontends.pyro.floats import random_floats
-from pathmix.frontends.pyro.foresight import Alike, Draw, Foresight, kept, reseed
+from pathmix.frontends.pyro.foresight import Alike, Course, Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
@@ -65,7 +65,8 @@ def record(
     """
     watched = foresight is not None or alike is not None
     influence, failure = Influence() if watched else None, None
-    recorder = _Recorder(program, word, wishes, follow, influence, as_numbers=as_numbers)
+    course = None if foresight is None else foresight.course()
+    recorder = _Recorder(program, word, wishes, follow, influence, course, as_numbers=as_numbers)
     with (
         only("pyro"),
         subsampling(whole),
@@ -119,15 +120,16 @@ class _Recorder(Messenger):
         wishes: Wishes,
         follow: Path | None,
         influence: Influence | None,
+        course: Course | None,
         *,
         as_numbers: bool,
     ) -> None:
         super().__init__()
-        self.influence = influence
+        self.influence, self.course = influence, course
         self.reach = Influence(goes_on=True) if program.watched else None  # of continuous sites
         self.settled: list[Draw] = []  # draws before any continuous value had a say
         self.program, self.word, self.wishes, self.follow = program, word, wishes, follow
-        self.lookups = Lookups(self)
+        self.lookups = Lookups(self, compared=self._compared)
         self.parameters = Parameters(program)
         self.forced = {} if follow is None else dict(follow.pinned)
         self.addresses: list[str] = []
@@ -139,7 +141,7 @@ class _Recorder(Messenger):
         self.looked_at: set[str] = set()  # pinned sites
         self.continuous: list[bool] = []
         self.as_numbers = as_numbers  # are given to Python where it asks for them
-        self._storages: dict[int | None, str] = {}  # of their values; `_kept` keeps them
+        self._storages: dict[int | None, frozenset[str]] = {}  # of their values; `_kept` keeps them
         self._kept: list[torch.Tensor] = []
         self.values: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
@@ -154,8 +156,7 @@ class _Recorder(Messenger):
     def decide(self, tensor: torch.Tensor, kind: DecisionKind) -> Any:
         self.log.check_limits()
         self.overlook(tensor)
-        if (name := self._storages.get(storage_id(tensor))) is not None:
-            self.looked_at.add(name)
+        self.looked_at |= self._sites_of(tensor)
         decision = seen(as_numpy(tensor), kind)
         position = len(self.decisions)
         if self.follow is not None and self.follow.decisions[position : position + 1] != (decision,):
@@ -219,10 +220,10 @@ class _Recorder(Messenger):
             unobserve(msg)
         # Of a run along a path, the distributions of continuous sites alone.
         matters = self.follow is None or (is_latent(msg) and msg["name"] not in self.forced)
-        for parameter, _, bad in self._checked_parameters(msg):
+        for parameter in parameters(msg["fn"]):
             if matters:
                 self.overlook(parameter.value)
-            if bad.any():
+            if not parameter.allows(as_numpy(parameter.value, copy=False)):
                 self.invalid.append(parameter.outside(msg["name"], caller()))
         if msg["value"] is None:
             check_distribution(msg)
@@ -248,9 +249,10 @@ class _Recorder(Messenger):
                 raise not_drawn_as_whole(msg["name"], msg["fn"], caller(), error) from error
             raise not_drawn(msg["name"], msg["fn"], caller()) from error
         except (RuntimeError, ValueError) as error:
-            for parameter, value, bad in self._checked_parameters(msg):
-                if bad.any():
-                    raise invalid(parameter, value, bad, msg["name"], caller()) from error
+            for parameter in parameters(msg["fn"]):
+                value = as_numpy(parameter.value)
+                if not parameter.allows(value):
+                    raise invalid(parameter, value, parameter.bad(value), msg["name"], caller()) from error
             raise
         name = msg["name"]
         if msg["infer"].get(SIMULATED):
@@ -265,8 +267,7 @@ class _Recorder(Messenger):
             if is_discrete(msg):
                 value = self._pin(name, value)
                 self.scalars |= set() if by_element(msg["fn"], dist) is None else {name}
-                self._storages[storage_id(value)] = name
-                self._kept.append(value)
+                self._tells_of(value, frozenset({name}))
             if given is None and self.wishes.simulate is not None:
                 self.observed[name] = as_numpy(value)
             position = len(self.addresses)
@@ -280,7 +281,8 @@ class _Recorder(Messenger):
         """A site that is drawn the same way in each run with the same discrete draws before it."""
         if self.influence is None or self.influence.has_say or not is_latent(msg):
             return None
-        draw = kept(msg, self._position, is_discrete=is_discrete(msg))
+        known = None if self.course is None else self.course.draw(msg["name"])
+        draw = known or kept(msg, self._position, is_discrete=is_discrete(msg))
         # What a path leaves open may change all that comes after.
         self.influence.has_say = draw is None or (self.follow is not None and draw.is_discrete)
         return draw
@@ -292,13 +294,10 @@ class _Recorder(Messenger):
         self.influence.look(value)
         if draw is not None and not self.influence.has_say:
             self.settled.append(draw)
+            if self.course is not None:
+                self.course.drew(draw, as_numpy(value))
             if not draw.is_discrete:
                 self.influence.add(value)
-
-    def _checked_parameters(self, msg: Any) -> Iterator[tuple[Parameter, np.ndarray, np.ndarray]]:
-        for parameter in parameters(msg["fn"]):
-            value = as_numpy(parameter.value, copy=False)
-            yield parameter, value, np.asarray(parameter.bad(value))
 
     def _given_value(self, msg: Any, drawn: torch.Tensor) -> torch.Tensor | None:
         """The given value of a site; None if it is drawn, where the wishes allow it."""
@@ -328,6 +327,20 @@ class _Recorder(Messenger):
 
     def _reseed(self) -> None:
         reseed(self.word, self._position)
+
+    def _compared(self, tensors: Iterable[Any], result: Any) -> None:
+        """Who looks at the result looks at the sites that were compared."""
+        names = [self._sites_of(tensor) for tensor in tensors if isinstance(tensor, torch.Tensor)]
+        if any(names) and isinstance(result, torch.Tensor):
+            self._tells_of(result, frozenset().union(*names))
+
+    def _tells_of(self, tensor: torch.Tensor, names: frozenset[str]) -> None:
+        self._storages[storage_id(tensor)] = names
+        self._kept.append(tensor)
+
+    def _sites_of(self, tensor: torch.Tensor) -> frozenset[str]:
+        """The discrete sites whose value a tensor is, or a comparison of their values."""
+        return self._storages.get(storage_id(tensor), frozenset()) if self._storages else frozenset()
 
     def run(self) -> Run:
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from pathmix.doors.torch import without_torch_function
+from pathmix.doors.torch import without_modes, without_torch_function
 
 _ENGINE = {
     kind: (np.dtype(single), np.dtype(double))
@@ -80,7 +80,7 @@ def as_numpy(value: Any, *, copy: bool = True) -> np.ndarray:
     """A tensor's values, or a number; types that NumPy lacks become float32."""
     if not isinstance(value, torch.Tensor):
         return np.array(value)
-    with without_torch_function():
+    with without_torch_function(), without_modes():
         value = value.detach().cpu()
         if value.dtype is torch.bfloat16:
             value = value.float()
