@@ -77,7 +77,7 @@ SOUGHT = {
     "(RQ + PER) * SE": ("*", ("+", ("PER",), ("RQ",)), ("SE",)),
 }
 GUIDED = "SDVI (guided)"
-NEIGHBOURS = pathmix.Guided(200, rounds=8, round_paths=32)
+NEIGHBOURS = pathmix.Guided(200, rounds=8, round_paths=32, iterations=400)
 METHODS = ("SDVI", GUIDED, DEFAULTS, "BBVI", "DCC")
 _PAPER = {
     "SDVI": ("2.05 ± 3.30", "34.53 ± 21.42"),

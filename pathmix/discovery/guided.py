@@ -1,8 +1,8 @@
 """Find paths by what those already found are worth: neighbours of the best ones, round after round."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TypeVar
 
 import numpy as np
@@ -211,7 +211,7 @@ class GuidedExpedition(SearchExpedition):
         before = set(self.search.slps)
         settings = [dict(path.pinned) for path in ranked]
         prediction = Prediction(settings, [worth[path] for path in ranked], self._grammar)
-        promising = (pool[number] for number in np.argsort(-prediction(pool), kind="stable"))
+        promising = _of_all_sizes([pool[number] for number in np.argsort(-prediction(pool), kind="stable")])
         most = min(len(self.search.slps) + round(self._trust * self.options.round_paths), most)
         for turn in range(_TURNS):
             wanted = max(most - len(self.search.slps), 0)
@@ -295,6 +295,15 @@ def _parents(ranked: list[Path], generator: np.random.Generator) -> list[Path]:
     drawn = min(_PARENTS - len(sure), len(others))
     chosen = generator.choice(len(others), drawn, replace=False, p=chances / chances.sum()) if drawn else ()
     return [*sure, *(others[number] for number in chosen)]
+
+
+def _of_all_sizes(ranked: Sequence[Proposal]) -> Iterator[Proposal]:
+    """The best of each size in turn: after little training, large ones may fit better than the right ones."""
+    sizes: dict[int, list[Proposal]] = {}
+    for one in ranked:
+        sizes.setdefault(len(one), []).append(one)
+    for turn in zip_longest(*(sizes[size] for size in sorted(sizes))):
+        yield from (one for one in turn if one is not None)
 
 
 def _key(proposal: Proposal) -> tuple[tuple[str, PinnedValue], ...]:

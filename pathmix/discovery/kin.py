@@ -19,7 +19,7 @@ from pathmix.program.values import SiteValues
 class Kin:
     """What is known of the relations between the paths of a program."""
 
-    _grammar: Grammar = field(default_factory=Grammar)
+    grammar: Grammar = field(default_factory=Grammar)
     _known: set[Hashable] = field(default_factory=set)
 
     def learn(self, slps: Iterable[StraightLineProgram]) -> None:
@@ -27,7 +27,7 @@ class Kin:
         for slp in slps:
             if slp.path.pinned not in self._known:
                 self._known.add(slp.path.pinned)
-                self._grammar.learn(dict(slp.path.pinned))
+                self.grammar.learn(dict(slp.path.pinned))
 
     def roles(self, slp: StraightLineProgram) -> set[Hashable]:
         """What the free sites of a path are, wherever they stand."""
@@ -41,11 +41,18 @@ class Kin:
         return found
 
     def taken_over(
-        self, values: SiteValues, lender: StraightLineProgram, borrower: StraightLineProgram
+        self,
+        values: SiteValues,
+        lender: StraightLineProgram,
+        borrower: StraightLineProgram,
+        generator: np.random.Generator | None = None,
     ) -> SiteValues:
-        """Values of the lender's sites, for those of the borrower that mean the same."""
+        """Values of the lender's sites, for those of the borrower that mean the same.
+
+        Where several do, a generator chooses; without one, it is the one in the same place, or the first.
+        """
         setting = dict(borrower.path.pinned)
-        tops, moved = self._tops(setting), self._counterparts(setting, dict(lender.path.pinned))
+        tops, moved = self._tops(setting), self._counterparts(setting, dict(lender.path.pinned), generator)
         names: dict[str, str] = {}
         for site in borrower.free:
             above = _above(site.name, tops)
@@ -64,15 +71,19 @@ class Kin:
 
     def _tops(self, setting: Setting) -> dict[str, str]:
         """The nodes of a path, those with the shortest names first."""
-        return dict(sorted(nodes(setting, self._grammar), key=lambda node: len(node[0])))
+        return dict(sorted(nodes(setting, self.grammar), key=lambda node: len(node[0])))
 
-    def _counterparts(self, own: Setting, other: Setting) -> dict[str, str]:
+    def _counterparts(
+        self, own: Setting, other: Setting, generator: np.random.Generator | None
+    ) -> dict[str, str]:
         """For nodes of one path, nodes of another: whole subtrees, the largest first, then single nodes."""
         found: dict[str, str] = {}
         tops, others = self._tops(own), self._tops(other)
 
         def counterpart(outer: str, meaning: Hashable, there: dict[str, Hashable]) -> str | None:
             left = [name for name, meant in there.items() if meant == meaning and name not in found.values()]
+            if left and generator is not None:
+                return left[generator.integers(len(left))]
             return outer if outer in left else next(iter(left), None)
 
         whole: dict[str, Hashable] = {outer: _whole(other, outer) for outer in others}

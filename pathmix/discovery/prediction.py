@@ -31,6 +31,7 @@ class Prediction:
         order = np.argsort(-np.asarray(worth), kind="stable")[:_MOST]
         values = np.asarray(worth)[order]
         values = np.maximum(values, values[0] - _FAR)
+        self._order, self._count = order, len(known)
         self._mean = float(np.mean(values))
         relatives = [known[number] for number in order]
         kinds: list[Features] = [values_of]
@@ -40,9 +41,15 @@ class Prediction:
         fits = [_fit(table, reach, values - self._mean) for table in tables for reach in _REACHES]
         self._fit = min(fits, key=lambda fit: fit.error)
 
+    def missing(self) -> np.ndarray:
+        """By how much each known path is worth less than all others tell; zero for the worst of very many."""
+        found = np.zeros(self._count)
+        found[self._order] = -self._fit.left_out
+        return found
+
     def __call__(self, proposals: Sequence[Setting]) -> np.ndarray:
         """In logs, for each; nothing of those that are like a known one, whose worth they probably have."""
-        table, reach, coefficients, _ = self._fit
+        table, reach, coefficients, *_ = self._fit
         apart = table.apart(table.rows(proposals))
         predicted = self._mean + np.exp(-apart / reach) @ coefficients
         return np.where(apart.min(axis=1) == 0.0, -np.inf, predicted)
@@ -80,14 +87,16 @@ class _Fit(NamedTuple):
     table: _Table
     reach: float
     coefficients: np.ndarray
-    error: float  # each known worth told from all others: mean square
+    left_out: np.ndarray  # known worths, less what all others tell of each
+    error: float  # mean square of these
 
 
 def _fit(table: _Table, reach: float, values: np.ndarray) -> _Fit:
     kernel = np.exp(-table.apart(table.known) / reach) + _ROUGH * np.eye(len(values))
     inverse = cho_solve(cho_factor(kernel), np.eye(len(values)))
     coefficients = inverse @ values
-    return _Fit(table, reach, coefficients, float(np.mean((coefficients / np.diag(inverse)) ** 2)))
+    left_out = coefficients / np.diag(inverse)
+    return _Fit(table, reach, coefficients, left_out, float(np.mean(left_out**2)))
 
 
 def values_of(setting: Setting) -> Iterable[Hashable]:

@@ -1,13 +1,14 @@
 """What new paths seem to be worth, after little training: for a discovery that is led by it."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
 
 from pathmix.allocation import Allocation, OnlineAllocation, Uniform
 from pathmix.discovery.base import Rating
 from pathmix.discovery.contenders import Contender
+from pathmix.discovery.prediction import Prediction
 from pathmix.engine.progress import Progress
 from pathmix.engine.requests import Asking
 from pathmix.evidence.scout import place, scout
@@ -163,24 +164,27 @@ class Scouting:
     def _related(self, fitting: Sequence[Fitting], most: int) -> list[Fitting]:
         """Paths that were trained before the leading one, and may take over what that has found since.
 
-        Those that have most of their sites in common with it, and of them the best, once with each leading
-        path. Only guides tell of them, which may have got stuck.
+        Those that have at least half of their sites in common with it, once with each leading path, and first
+        those that are worth much less than their relatives let expect: only guides tell of them, which may
+        have got stuck.
         """
         guided = [one.work for one in fitting if one.work.steps and not _is_quick(one.work)]
+        guided = [fit for fit in guided if np.isfinite(_worth(fit))]
         if self.starts is None or not guided or not most:
             return []
         kin, leading = self.workshop.kin, max(guided, key=_worth)
         kin.learn(fit.target.slp for fit in guided)
-        roles = kin.roles(leading.target.slp)
-        in_common: dict[PathFit, float] = {}
-        for fit in guided:
-            if fit.trainable and _worth(fit) < _worth(leading) and (fit, leading) not in self._tried:
-                own = kin.roles(fit.target.slp)
-                in_common[fit] = len(own & roles) / len(own)
-        ranked = sorted(in_common, key=lambda fit: (-in_common[fit], -_worth(fit)))
-        chosen = [fit for fit in ranked if in_common[fit] >= _RELATED][:most]
+        settings = [dict(fit.target.slp.path.pinned) for fit in guided]
+        missing = Prediction(settings, [_worth(fit) for fit in guided], kin.grammar).missing()
+        roles, ranked = kin.roles(leading.target.slp), [guided[place] for place in np.argsort(-missing)]
+        chosen = [fit for fit in ranked if fit.trainable and self._may_take_over(fit, leading, roles)][:most]
         self._tried.update((fit, leading) for fit in chosen)
         return [one for one in fitting if one.work in set(chosen)]
+
+    def _may_take_over(self, fit: PathFit, leading: PathFit, roles: set[Hashable]) -> bool:
+        own = self.workshop.kin.roles(fit.target.slp)
+        is_new = fit is not leading and (fit, leading) not in self._tried
+        return is_new and len(own & roles) >= _RELATED * len(own)
 
     def _train(self, rough: Sequence[Fitting], lenders: Sequence[Fitting]) -> None:
         if not rough:

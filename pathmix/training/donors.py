@@ -7,6 +7,7 @@ from pathmix.program.values import SiteValues
 from pathmix.training.fit import PathFit
 
 _LATEST = 50  # steps by which fits are compared
+_MOST = 8  # paths that lend at a time
 
 
 class Donors:
@@ -20,10 +21,11 @@ class Donors:
         # Where they stand now: they go on training while others borrow from them.
         self._best_first = [(fit, kin.roles(fit.target.slp), fit.params) for fit in ranked]
 
-    def of(self, fit: PathFit, count: int) -> list[SiteValues]:
-        """What the best paths that share sites with this one found for them, from at most `count` paths.
+    def of(self, fit: PathFit) -> list[SiteValues]:
+        """What some of the best paths that share sites with this one found for them.
 
-        Paths that have a site which no better one has come first.
+        Paths that have a site which no better one has come first. Where a path has several sites that mean
+        the same, any of them lends, another one each time.
         """
         mine = self._kin.roles(fit.target.slp)
         first, later, missing = [], [], set(mine)
@@ -31,6 +33,8 @@ class Donors:
             if lender is not fit and (shared := roles & mine):
                 (first if shared & missing else later).append((lender, params))
                 missing -= shared
-        lenders = [*first, *later][:count]
-        slp = fit.target.slp
-        return [self._kin.taken_over(one.location(params), one.target.slp, slp) for one, params in lenders]
+        slp, generator = fit.target.slp, fit.training_seed.child(fit.blocks, 4).generator()
+        return [
+            self._kin.taken_over(one.location(params), one.target.slp, slp, generator)
+            for one, params in [*first, *later][:_MOST]
+        ]

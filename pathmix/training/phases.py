@@ -186,7 +186,7 @@ def trained(
         if not one.work.has_settled:
             yield from one.work.train(iterations, log_c, told)
     else:
-        lent = donors.of(one.work, starts.third) if donors is not None else []
+        lent = donors.of(one.work) if donors is not None and starts.third else []
         yield from race(one.work, starts, iterations, prior, lent, log_c, told)
 
 

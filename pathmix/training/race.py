@@ -17,6 +17,8 @@ _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's 
 # A guide starts so many times as wide as the prior. Wider ones see farther, narrower ones keep what is
 # special about their place, so those around the prior take turns.
 _NARROW, _WIDER = 0.1, 0.3
+_NARROWER = (1.0, 0.3, 0.1, 0.03)  # parts of these, with which a guide may start as well
+_TRIALS = 8  # draws that tell which
 _SAME_PLACE = 0.2  # of the prior's standard deviation
 _RIVAL = 3.0  # nats, up to which another place may be another mode
 _SAME_LEVEL = 1.0  # nats
@@ -77,17 +79,33 @@ def _new_starts(
     if fit.steps > 0 and third > 0:
         others = _around_prior(vectors, prior.mean, size, seed.child(3))
         changed = yield from _best(fit, _one_site_changed(fit, others, seed.child(1)), third)
-    for number, donor in enumerate(donors):
-        rows = seed.child(2, number).generator().integers(len(fit.vectors), size=size)
-        borrowed += yield from _best(fit, fit.unconstrained(taken_over(prior.draws, rows, donor)), 1)
+    if donors and third > 0:
+        borrowed = yield from _borrowed(fit, prior.draws, donors, third, size, seed.child(2))
     informed = changed + borrowed
     fresh = yield from _best(fit, around_prior, options.count - len(informed))
+    points = [*fresh, *informed]
+    if not points:
+        return []
     widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(informed)
     shape = vectors - vectors.mean(axis=0)
-    return [
-        fit.start_from(point + width * shape)
-        for point, width in zip([*fresh, *informed], widths, strict=True)
-    ]
+    widths = yield from _as_wide_as_pays(fit, points, widths, shape, seed.child(5))
+    return [fit.start_from(point + width * shape) for point, width in zip(points, widths, strict=True)]
+
+
+def _as_wide_as_pays(
+    fit: PathFit, points: Sequence[np.ndarray], widths: Sequence[float], shape: np.ndarray, seed: Seed
+) -> Asking[list[float]]:
+    """Widths for guides around some points: less than these, where that promises a larger ELBO.
+
+    A period is known to a thousandth of it; a guide that is wider leaves what was found before it learns to
+    be narrow.
+    """
+    rows = shape[seed.generator().integers(len(shape), size=_TRIALS)]
+    tried = np.outer(widths, _NARROWER)
+    vectors = np.array(points)[:, None, None] + tried[:, :, None, None] * rows
+    densities = yield from _densities(fit, vectors.reshape(-1, vectors.shape[-1]))
+    gains = densities.reshape(vectors.shape[:-1]).mean(axis=-1) + vectors.shape[-1] * np.log(tried)
+    return [float(own[np.argmax(gain)]) for own, gain in zip(tried, gains, strict=True)]
 
 
 def _around_prior(vectors: np.ndarray, mean: np.ndarray, count: int, seed: Seed) -> np.ndarray:
@@ -107,6 +125,21 @@ def _one_site_changed(fit: PathFit, others: np.ndarray, seed: Seed) -> np.ndarra
     return candidates
 
 
+def _borrowed(
+    fit: PathFit, draws: SiteRows, donors: Sequence[SiteValues], count: int, size: int, seed: Seed
+) -> Asking[list[np.ndarray]]:
+    """The best with what a donor has found, and prior draws elsewhere: one for each of the best donors."""
+    each, generator = -(-count * size // len(donors)), seed.generator()
+    parts = [taken_over(draws, generator.integers(len(fit.vectors), size=each), donor) for donor in donors]
+    candidates = fit.unconstrained({name: np.concatenate([part[name] for part in parts]) for name in draws})
+    densities = yield from _densities(fit, candidates)
+    best = [
+        start + int(np.argmax(densities[start : start + each])) for start in range(0, len(candidates), each)
+    ]
+    ranked = sorted((row for row in best if densities[row] > -np.inf), key=lambda row: -densities[row])
+    return [candidates[row] for row in ranked[:count]]
+
+
 def taken_over(draws: SiteRows, rows: np.ndarray, donor: SiteValues) -> SiteRows:
     """Prior draws with the donor's values for the sites that it has."""
     taken = {name: np.broadcast_to(value, (len(rows), *value.shape)) for name, value in donor.items()}
@@ -115,7 +148,13 @@ def taken_over(draws: SiteRows, rows: np.ndarray, donor: SiteValues) -> SiteRows
 
 def _best(fit: PathFit, vectors: np.ndarray, count: int) -> Asking[list[np.ndarray]]:
     """The vectors of highest density."""
+    densities = yield from _densities(fit, vectors)
+    usable = np.flatnonzero(densities > -np.inf)
+    return [vectors[row] for row in usable[np.argsort(-densities[usable])][:count]]
+
+
+def _densities(fit: PathFit, vectors: np.ndarray) -> Asking[np.ndarray]:
+    """Of vectors; -inf where one cannot start."""
     found = yield from fit.screened(vectors)
     densities = found.log_joint + found.log_det
-    usable = np.flatnonzero(found.inside & np.isfinite(densities))
-    return [vectors[row] for row in usable[np.argsort(-densities[usable])][:count]]
+    return np.where(found.inside & np.isfinite(densities), densities, -np.inf)

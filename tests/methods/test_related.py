@@ -7,7 +7,7 @@ import pytest
 from pathmix.allocation import Uniform
 from pathmix.discovery.kin import Kin
 from pathmix.methods.scouting import Scouting
-from tests.discovery.test_kin import ADD, LINE, WAVE, path
+from tests.discovery.test_kin import ADD, LINE, WAVE, known, path
 
 pytestmark = pytest.mark.usefixtures("engine")
 BOTH = {"t": ADD, "t_l": WAVE, "t_r": LINE}
@@ -19,9 +19,9 @@ class Fit:
 
     trainable = True
 
-    def __init__(self, worth, volume=LARGE, steps=200, **kinds):
+    def __init__(self, worth, volume=LARGE, steps=200, slp=None, **kinds):
         density = SimpleNamespace(volume=volume)
-        self.target = SimpleNamespace(slp=path(**kinds), graphs=SimpleNamespace(density=density))
+        self.target = SimpleNamespace(slp=slp or path(**kinds), graphs=SimpleNamespace(density=density))
         self.evidence, self.elbo, self.steps = SimpleNamespace(log_evidence=worth), worth, steps
 
 
@@ -35,14 +35,15 @@ def related(scout, *fits, most=10):
     return [one.work for one in chosen]
 
 
-def test_those_that_have_most_in_common_with_the_best_are_tried_again():
-    leading, wave, twice = Fit(0.0, **BOTH), Fit(-50.0, t=WAVE), Fit(-40.0, t=ADD, t_l=LINE, t_r=LINE)
-    scout = scouting()
-    assert related(scout, wave, leading, twice, most=1) == [
-        twice
-    ]  # of both all sites are known: it is better
-    assert related(scout, wave, leading, twice) == [wave]
-    assert related(scout, wave, leading, twice) == []  # once is enough
+def test_those_that_are_worth_less_than_their_relatives_are_tried_first():
+    """All that has a wave is good, and all that has none is bad, but for one path."""
+    best, worst = path(**BOTH), path(t=ADD, t_l=WAVE, t_r=WAVE)
+    good = {slp: WAVE in dict(slp.path.pinned).values() for slp in known().values()}
+    worth = {slp: 0.0 if good[slp] else -25.0 for slp in good} | {best: 1.0, worst: -25.0}
+    fits = {slp: Fit(worth[slp], slp=slp) for slp in worth}
+    scout, stuck = scouting(), fits[worst]
+    assert related(scout, *fits.values(), most=1) == [stuck]
+    assert stuck not in related(scout, *fits.values(), most=1)  # once is enough
 
 
 def test_another_leading_path_is_another_chance():
