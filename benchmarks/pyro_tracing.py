@@ -4,10 +4,12 @@ The peer is what Pyro needs for one run: `poutine.trace(model).get_trace()` for 
 `log_prob_sum()` for the trace of a path. All sites are drawn on both sides, and discrete ones then given the
 values of the path. The floors are the same runs of Pyro while PyTorch is asked to tell of every function (as
 a recorder must, which is to see every `if`), and of every operation without writes as well (as a tracer
-must), and nothing is done with what it tells: nobody who follows a run by these means takes less.
-Measurements alternate; ratios are of medians, to Pyro.
+must), and nothing is done with what it tells: nobody who follows a run by these means takes less. A path is
+traced in two steps, of which the first is shown by itself: its operations are written down, and then read by
+JAX. Exploring is what users have of recording: so many prior runs, those that are foreseen included, against
+as many in Pyro. Measurements alternate, with one thread of PyTorch; ratios are of medians, to Pyro.
 
-    python -m benchmarks.pyro_tracing [--repeats 20]
+    python -m benchmarks.pyro_tracing [--repeats 20] [--runs 200]
 """
 
 import argparse
@@ -29,6 +31,7 @@ from experiments import two_branches
 from pathmix.doors.torch import DispatchMode, functionalized
 from pathmix.engine.precision import Engine, engine_scope
 from pathmix.frontends.pyro.record import record
+from pathmix.frontends.pyro.replay import repeats as written_down
 from pathmix.frontends.pyro.replay import replay
 from pathmix.frontends.pyro.scope import frontend_scope
 from pathmix.frontends.recognise import bind
@@ -96,20 +99,21 @@ def told_of_operations(function: Callable) -> None:
 
 
 def timed(function: Callable) -> float:
-    start = time.perf_counter()
+    """Seconds of the processor: other work on the machine does not count."""
+    start = time.thread_time()
     function()
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 def measured(case: Case, repeats: int) -> list[float]:
-    """Median seconds of a run in Pyro, its floor, a recorded one; with the density, its floor, a trace."""
+    """Medians of a run in Pyro, its floor, a recorded one; with the density, its floor, a trace's two."""
     args = case.data()
     program = bind(case.model, args)
     peer = _Forced(case.pinned)(case.model)
     rows = {name: np.full(1, value) for name, value in case.pinned.items()}
     wishes = Wishes(rows)
     (recorded,) = list(program.frontend.explore(program, Seed.of(0), np.ones(1, bool), wishes=wishes))
-    one = wishes.row(0)
+    one, slp = wishes.row(0), replay(program, recorded)
 
     def run() -> None:
         poutine.trace(peer).get_trace(*program.args)
@@ -124,6 +128,7 @@ def measured(case: Case, repeats: int) -> list[float]:
             lambda: record(program, 1, one),
             density,
             lambda: told_of_operations(density),
+            lambda: written_down(program, recorded, slp),
             lambda: replay(program, recorded),
         ]
         for side in sides:
@@ -132,20 +137,54 @@ def measured(case: Case, repeats: int) -> list[float]:
     return [statistics.median(column) for column in zip(*times, strict=True)]
 
 
+def explored(case: Case, runs: int, repeats: int) -> tuple[float, float, int]:
+    """Median seconds of so many runs in Pyro, and explored; how many of these the program made."""
+    args = case.data()
+    made, times = 0, []
+    for repeat in range(repeats + 1):
+        program = bind(case.model, args)
+
+        def plainly(program=program) -> None:
+            for _ in range(runs):
+                poutine.trace(case.model).get_trace(*program.args)
+
+        def exploring(program=program, repeat=repeat) -> None:
+            nonlocal made
+            found = program.frontend.explore(program, Seed.of(repeat), np.ones(runs, bool))
+            made = sum(batch.runs for batch in found)
+
+        with frontend_scope():
+            times.append((timed(plainly), timed(exploring)))
+    plain, own = zip(*times[1:], strict=True)  # the first has much to load
+    return statistics.median(plain), statistics.median(own), made
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=20)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--runs", type=int, default=200)
+    options = parser.parse_args()
     torch.set_default_dtype(torch.float64)
+    torch.set_num_threads(1)
     pyro.enable_validation(False)
-    half = "".join(f"{title:>{width}}" for title, width in (("floor", 8), ("{}", 10), ("ratio", 8)))
-    print(f"{'path':<26}{'run':>10}{half.format('recorded')}{'density':>12}{half.format('traced')}")
+    print(
+        f"{'path':<26}{'run':>10}{'floor':>8}{'recorded':>10}{'density':>14}{'floor':>8}{'written down':>14}"
+        f"{'traced':>8}"
+    )
     for case in CASES:
         with engine_scope(Engine("float64", cache=False)):
-            seconds = measured(case, repeats)
-        halves = [seconds[:3], seconds[3:]]
-        cells = [f"{a * 1e3:>7.2f} ms{b / a:>8.1f}{c * 1e3:>7.2f} ms{c / a:>8.1f}" for a, b, c in halves]
-        print(f"{case.name:<26}{'  '.join(cells)}")
+            run, told, recorded, density, told_more, written, traced = measured(case, options.repeats)
+        print(
+            f"{case.name:<26}{run * 1e3:>7.2f} ms{told / run:>8.1f}{recorded / run:>10.1f}"
+            f"{density * 1e3:>11.2f} ms{told_more / density:>8.1f}{written / density:>14.1f}"
+            f"{traced / density:>8.1f}"
+        )
+    print(f"\n{'prior runs':<26}{'in Pyro':>10}{'explored':>12}{'ratio':>8}{'made':>8}")
+    for case in CASES:
+        with engine_scope(Engine("float64", cache=False)):
+            plain, own, made = explored(case, options.runs, max(options.repeats // 5, 1))
+        each = 1e3 / options.runs
+        print(f"{case.name:<26}{plain * each:>7.2f} ms{own * each:>9.2f} ms{own / plain:>8.1f}{made:>8}")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's 
 # A guide starts so many times as wide as the prior. Wider ones see farther, narrower ones keep what is
 # special about their place, so those around the prior take turns.
 _NARROW, _WIDER = 0.1, 0.3
-_NARROWER = (1.0, 0.3, 0.1, 0.03)  # parts of these, with which a guide may start as well
-_TRIALS = 8  # draws that tell which
+_WIDTHS = (_NARROW, 0.03, 0.01, 0.003)  # around what was found before
+_TRIALS = 8  # draws that tell which of them
 _SAME_PLACE = 0.2  # of the prior's standard deviation
 _RIVAL = 3.0  # nats, up to which another place may be another mode
 _SAME_LEVEL = 1.0  # nats
@@ -83,29 +83,33 @@ def _new_starts(
         borrowed = yield from _borrowed(fit, prior.draws, donors, third, size, seed.child(2))
     informed = changed + borrowed
     fresh = yield from _best(fit, around_prior, options.count - len(informed))
-    points = [*fresh, *informed]
-    if not points:
+    if not fresh and not informed:
         return []
-    widths = [_WIDER if turn % 2 else _NARROW for turn in range(len(fresh))] + [_NARROW] * len(informed)
     shape = vectors - vectors.mean(axis=0)
-    widths = yield from _as_wide_as_pays(fit, points, widths, shape, seed.child(5))
+    # On a path of which nothing is known, the best candidate may be where its mode is.
+    found = fresh[:1] if fit.steps == 0 else []
+    others = fresh[len(found) :]
+    narrow = yield from _as_wide_as_pays(fit, [*found, *informed], shape, seed.child(5))
+    points = [*found, *informed, *others]
+    widths = [*narrow, *(_NARROW if turn % 2 else _WIDER for turn in range(len(others)))]
     return [fit.start_from(point + width * shape) for point, width in zip(points, widths, strict=True)]
 
 
 def _as_wide_as_pays(
-    fit: PathFit, points: Sequence[np.ndarray], widths: Sequence[float], shape: np.ndarray, seed: Seed
+    fit: PathFit, points: Sequence[np.ndarray], shape: np.ndarray, seed: Seed
 ) -> Asking[list[float]]:
-    """Widths for guides around some points: less than these, where that promises a larger ELBO.
+    """Widths for guides around some points, narrower ones where that promises a larger ELBO.
 
     A period is known to a thousandth of it; a guide that is wider leaves what was found before it learns to
     be narrow.
     """
+    if not points:
+        return []
     rows = shape[seed.generator().integers(len(shape), size=_TRIALS)]
-    tried = np.outer(widths, _NARROWER)
-    vectors = np.array(points)[:, None, None] + tried[:, :, None, None] * rows
+    vectors = np.array(points)[:, None, None] + np.array(_WIDTHS)[:, None, None] * rows
     densities = yield from _densities(fit, vectors.reshape(-1, vectors.shape[-1]))
-    gains = densities.reshape(vectors.shape[:-1]).mean(axis=-1) + vectors.shape[-1] * np.log(tried)
-    return [float(own[np.argmax(gain)]) for own, gain in zip(tried, gains, strict=True)]
+    gains = densities.reshape(vectors.shape[:-1]).mean(axis=-1) + vectors.shape[-1] * np.log(_WIDTHS)
+    return [_WIDTHS[int(np.argmax(gain))] for gain in gains]
 
 
 def _around_prior(vectors: np.ndarray, mean: np.ndarray, count: int, seed: Seed) -> np.ndarray:

@@ -24,6 +24,7 @@ from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit
 from pathmix.training.options import TrainingOptions
 from pathmix.training.pooled import Prior, pool
+from pathmix.training.race import _as_wide_as_pays
 from pathmix.training.starts import Start, Starts, likelihood_powers
 from tests import exact
 from tests.paths import discover, target_of
@@ -122,6 +123,29 @@ def test_a_path_takes_over_what_another_found():
         (site,) = (site for site in path.guide.layout.sites if site.name == "m")
         centres += [path.guide.family.centre(path.guide.params)[site.start]]  # on the real line
     np.testing.assert_allclose(centres, PLACE, atol=0.2)
+
+
+def measured(scale):
+    """How wide a guide starts where a measurement of this precision is."""
+
+    def model():
+        numpyro.sample("y", dist.Normal(numpyro.sample("x", dist.Normal(0, 1)), scale), obs=0.3)
+
+    (path,) = discover(model, samples=256).paths
+    options = TrainingOptions(optax.adam(0.03), particles=10, elbo_samples=100)
+    fit = PathFit(target_of(path), MeanField(), "reparam", options, Executables(), Seed.of(0))
+    answered(fit.initialise(path.draws), fit.executables.answer)
+    shape = fit.finite_vectors - fit.finite_vectors.mean(axis=0)
+    widths = _as_wide_as_pays(fit, [np.array([0.3])], shape, Seed.of(1))
+    return answered(widths, fit.executables.answer)
+
+
+@pytest.mark.usefixtures("engine")
+def test_guides_start_as_narrow_as_pays():
+    """The best one is as wide as the posterior, as far as that is on offer."""
+    assert measured(1.0) == [0.1]
+    assert measured(0.01) == [0.01]
+    assert measured(1e-4) == [0.003]
 
 
 def test_annealing_raises_the_power_of_the_likelihood_to_one():
