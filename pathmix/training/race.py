@@ -88,10 +88,10 @@ def _new_starts(
     shape = vectors - vectors.mean(axis=0)
     # On a path of which nothing is known, the best candidate may be where its mode is.
     found = fresh[:1] if fit.steps == 0 else []
-    others = fresh[len(found) :]
+    rest = fresh[len(found) :]
     narrow = yield from _as_wide_as_pays(fit, [*found, *informed], shape, seed.child(5))
-    points = [*found, *informed, *others]
-    widths = [*narrow, *(_NARROW if turn % 2 else _WIDER for turn in range(len(others)))]
+    points = [*found, *informed, *rest]
+    widths = [*narrow, *(_NARROW if turn % 2 else _WIDER for turn in range(len(rest)))]
     return [fit.start_from(point + width * shape) for point, width in zip(points, widths, strict=True)]
 
 
