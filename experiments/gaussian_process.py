@@ -77,7 +77,7 @@ SOUGHT = {
     "(RQ + PER) * SE": ("*", ("+", ("PER",), ("RQ",)), ("SE",)),
 }
 GUIDED = "SDVI (guided)"
-NEIGHBOURS = pathmix.Guided(200, rounds=4, round_paths=32)
+NEIGHBOURS = pathmix.Guided(200, rounds=4, round_paths=32, iterations=400)
 METHODS = ("SDVI", GUIDED, DEFAULTS, "BBVI", "DCC")
 _PAPER = {
     "SDVI": ("2.05 ± 3.30", "34.53 ± 21.42"),
@@ -105,7 +105,7 @@ DIFFERENCES = (
     "SDVI has 3,000 prior runs and 300,000 iterations with 3 starts and a learning rate of 0.03, instead of "
     "1,000, 1,000,000, one and 0.005. BBVI has 2,000 steps at 0.02 instead of 100,000 at 0.005, DCC 200 "
     "iterations instead of 1,000. SDVI (guided) has 200 prior runs, from which `Guided` goes on for four "
-    "rounds of 32 paths. SDVI (defaults) is `SDVI(model)`."
+    "rounds of 32 paths, with 400 iterations for each. SDVI (defaults) is `SDVI(model)`."
 )
 
 

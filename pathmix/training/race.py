@@ -14,11 +14,10 @@ from pathmix.training.pooled import Prior
 from pathmix.training.starts import Start, Starts
 
 _FARTHEST = 2.0  # a candidate lies up to so many times as far from the prior's mean as a prior draw
-# A guide starts so many times as wide as the prior. Wider ones see farther, narrower ones keep what is
-# special about their place, so those around the prior take turns.
-_NARROW, _WIDER = 0.1, 0.3
-_WIDTHS = (_NARROW, 0.03, 0.01, 0.003)  # around what was found before
-_TRIALS = 8  # draws that tell which of them
+# A guide starts so many times as wide as the prior. Wide ones see farther, narrow ones keep what is special
+# about their place: the first ones around the prior are of both kinds, and not very narrow.
+_WIDE, _NARROW = 0.3, (0.1, 0.03, 0.01, 0.003)
+_TRIALS = 8  # draws that tell which of the narrow ones
 _SAME_PLACE = 0.2  # of the prior's standard deviation
 _RIVAL = 3.0  # nats, up to which another place may be another mode
 _SAME_LEVEL = 1.0  # nats
@@ -86,12 +85,10 @@ def _new_starts(
     if not fresh and not informed:
         return []
     shape = vectors - vectors.mean(axis=0)
-    # On a path of which nothing is known, the best candidate may be where its mode is.
-    found = fresh[:1] if fit.steps == 0 else []
-    rest = fresh[len(found) :]
-    narrow = yield from _as_wide_as_pays(fit, [*found, *informed], shape, seed.child(5))
-    points = [*found, *informed, *rest]
-    widths = [*narrow, *(_NARROW if turn % 2 else _WIDER for turn in range(len(rest)))]
+    far, near = (fresh, informed) if fit.steps == 0 else ([], [*fresh, *informed])
+    widths = [_WIDE if turn % 2 else _NARROW[0] for turn in range(len(far))]
+    widths += yield from _as_wide_as_pays(fit, near, shape, seed.child(5))
+    points = [*far, *near]
     return [fit.start_from(point + width * shape) for point, width in zip(points, widths, strict=True)]
 
 
@@ -106,10 +103,10 @@ def _as_wide_as_pays(
     if not points:
         return []
     rows = shape[seed.generator().integers(len(shape), size=_TRIALS)]
-    vectors = np.array(points)[:, None, None] + np.array(_WIDTHS)[:, None, None] * rows
+    vectors = np.array(points)[:, None, None] + np.array(_NARROW)[:, None, None] * rows
     densities = yield from _densities(fit, vectors.reshape(-1, vectors.shape[-1]))
-    gains = densities.reshape(vectors.shape[:-1]).mean(axis=-1) + vectors.shape[-1] * np.log(_WIDTHS)
-    return [_WIDTHS[int(np.argmax(gain))] for gain in gains]
+    gains = densities.reshape(vectors.shape[:-1]).mean(axis=-1) + vectors.shape[-1] * np.log(_NARROW)
+    return [_NARROW[int(np.argmax(gain))] for gain in gains]
 
 
 def _around_prior(vectors: np.ndarray, mean: np.ndarray, count: int, seed: Seed) -> np.ndarray:
