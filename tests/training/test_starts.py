@@ -16,6 +16,7 @@ from pathmix.engine.requests import answered
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.guides import MeanField
+from pathmix.guides.base import moments
 from pathmix.program.seeds import Seed
 from pathmix.regions.region import read_region
 from pathmix.target.layout import layout_of
@@ -24,7 +25,7 @@ from pathmix.training.donors import Donors
 from pathmix.training.fit import PathFit
 from pathmix.training.options import TrainingOptions
 from pathmix.training.pooled import Prior, pool
-from pathmix.training.race import _as_wide_as_pays
+from pathmix.training.race import _as_wide_as_pays, _new_starts
 from pathmix.training.starts import Start, Starts, likelihood_powers
 from tests import exact
 from tests.paths import discover, target_of
@@ -126,7 +127,7 @@ def test_a_path_takes_over_what_another_found():
 
 
 def measured(scale):
-    """How wide a guide starts where a measurement of this precision is."""
+    """A fit, before its training, where a site is measured so precisely; and the draws of its path."""
 
     def model():
         numpyro.sample("y", dist.Normal(numpyro.sample("x", dist.Normal(0, 1)), scale), obs=0.3)
@@ -135,17 +136,32 @@ def measured(scale):
     options = TrainingOptions(optax.adam(0.03), particles=10, elbo_samples=100)
     fit = PathFit(target_of(path), MeanField(), "reparam", options, Executables(), Seed.of(0))
     answered(fit.initialise(path.draws), fit.executables.answer)
-    shape = fit.finite_vectors - fit.finite_vectors.mean(axis=0)
-    widths = _as_wide_as_pays(fit, [np.array([0.3])], shape, Seed.of(1))
-    return answered(widths, fit.executables.answer)
+    return fit, path
 
 
 @pytest.mark.usefixtures("engine")
-def test_guides_start_as_narrow_as_pays():
+@pytest.mark.parametrize(("scale", "width"), [(1.0, 0.1), (0.01, 0.01), (1e-4, 0.003)])
+def test_guides_start_as_narrow_as_pays(scale, width):
     """The best one is as wide as the posterior, as far as that is on offer."""
-    assert measured(1.0) == [0.1]
-    assert measured(0.01) == [0.01]
-    assert measured(1e-4) == [0.003]
+    fit, _ = measured(scale)
+    shape = fit.finite_vectors - fit.finite_vectors.mean(axis=0)
+    found = _as_wide_as_pays(fit, [np.array([0.3])], shape, Seed.of(1))
+    assert answered(found, fit.executables.answer) == [width]
+
+
+@pytest.mark.usefixtures("engine")
+def test_first_starts_see_far():
+    """Later ones compete with a guide that has been trained, and keep what they have."""
+    fit, path = measured(1e-4)
+    prior, scale = Prior(fit, path.draws, pool([path])), moments(fit.vectors)[1]
+
+    def widths():
+        starts = answered(_new_starts(fit, Starts(4), 256, prior, []), fit.executables.answer)
+        return [float(np.exp(start.state.params.log_scale)[0] / scale[0]) for start in starts]
+
+    assert widths() == pytest.approx([0.1, 0.3, 0.1, 0.3], rel=1e-3)
+    answered(fit.train(10, log_c=0.0, told=lambda turn: None), fit.executables.answer)
+    assert max(widths()) < 0.02
 
 
 def test_annealing_raises_the_power_of_the_likelihood_to_one():
