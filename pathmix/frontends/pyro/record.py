@@ -141,7 +141,7 @@ class _Recorder(Messenger):
         self.looked_at: set[str] = set()  # pinned sites
         self.continuous: list[bool] = []
         self.as_numbers = as_numbers  # are given to Python where it asks for them
-        self._storages: dict[int | None, frozenset[str]] = {}  # of their values; `_kept` keeps them
+        self._storages: dict[int, frozenset[str]] = {}  # of their values; `_kept` keeps them
         self._kept: list[torch.Tensor] = []
         self.values: dict[str, np.ndarray] = {}
         self.observed: dict[str, np.ndarray] = {}
@@ -335,12 +335,14 @@ class _Recorder(Messenger):
             self._tells_of(result, frozenset().union(*names))
 
     def _tells_of(self, tensor: torch.Tensor, names: frozenset[str]) -> None:
-        self._storages[storage_id(tensor)] = names
-        self._kept.append(tensor)
+        if (storage := storage_id(tensor)) is not None:
+            self._storages[storage] = names
+            self._kept.append(tensor)
 
     def _sites_of(self, tensor: torch.Tensor) -> frozenset[str]:
         """The discrete sites whose value a tensor is, or a comparison of their values."""
-        return self._storages.get(storage_id(tensor), frozenset()) if self._storages else frozenset()
+        storage = storage_id(tensor) if self._storages else None
+        return frozenset() if storage is None else self._storages.get(storage, frozenset())
 
     def run(self) -> Run:
         path = Path(tuple(self.addresses), tuple(self.decisions), tuple(self.pinned))
