@@ -177,9 +177,10 @@ class Scouting:
         settings = [dict(fit.target.slp.path.pinned) for fit in guided]
         missing = Prediction(settings, [_worth(fit) for fit in guided], kin.grammar).missing()
         roles, ranked = kin.roles(leading.target.slp), [guided[place] for place in np.argsort(-missing)]
-        chosen = [fit for fit in ranked if fit.trainable and self._may_take_over(fit, leading, roles)][:most]
+        able = [fit for fit in ranked if fit.trainable and self._may_take_over(fit, leading, roles)]
+        chosen = set(able[:most])
         self._tried.update((fit, leading) for fit in chosen)
-        return [one for one in fitting if one.work in set(chosen)]
+        return [one for one in fitting if one.work in chosen]
 
     def _may_take_over(self, fit: PathFit, leading: PathFit, roles: set[Hashable]) -> bool:
         own = self.workshop.kin.roles(fit.target.slp)

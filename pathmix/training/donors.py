@@ -20,6 +20,7 @@ class Donors:
         ranked = sorted((fit for fit in levels if levels[fit] > -float("inf")), key=lambda fit: -levels[fit])
         # Where they stand now: they go on training while others borrow from them.
         self._best_first = [(fit, kin.roles(fit.target.slp), fit.params) for fit in ranked]
+        self._places: dict[PathFit, SiteValues] = {}  # of those that were asked, for the next to ask
 
     def of(self, fit: PathFit) -> list[SiteValues]:
         """What some of the best paths that share sites with this one found for them.
@@ -34,7 +35,9 @@ class Donors:
                 (first if shared & missing else later).append((lender, params))
                 missing -= shared
         slp, generator = fit.target.slp, fit.training_seed.child(fit.blocks, 4).generator()
-        return [
-            self._kin.taken_over(one.location(params), one.target.slp, slp, generator)
-            for one, params in [*first, *later][:_MOST]
-        ]
+        lent = []
+        for lender, params in [*first, *later][:_MOST]:
+            if lender not in self._places:
+                self._places[lender] = lender.location(params)
+            lent.append(self._kin.taken_over(self._places[lender], lender.target.slp, slp, generator))
+        return lent
