@@ -211,7 +211,8 @@ class GuidedExpedition(SearchExpedition):
         before = set(self.search.slps)
         settings = [dict(path.pinned) for path in ranked]
         prediction = Prediction(settings, [worth[path] for path in ranked], self._grammar)
-        promising = _of_all_sizes([pool[number] for number in np.argsort(-prediction(pool), kind="stable")])
+        in_order = [pool[number] for number in np.argsort(-prediction(pool), kind="stable")]
+        promising = _of_all_sizes(in_order) if self._grammar.nests else iter(in_order)
         most = min(len(self.search.slps) + round(self._trust * self.options.round_paths), most)
         for turn in range(_TURNS):
             wanted = max(most - len(self.search.slps), 0)
@@ -298,7 +299,7 @@ def _parents(ranked: list[Path], generator: np.random.Generator) -> list[Path]:
 
 
 def _of_all_sizes(ranked: Sequence[Proposal]) -> Iterator[Proposal]:
-    """The best of each size in turn: after little training, large ones may fit better than the right ones."""
+    """The best trees of each size in turn: after little training, large ones may fit better than right ones."""
     sizes: dict[int, list[Proposal]] = {}
     for one in ranked:
         sizes.setdefault(len(one), []).append(one)
