@@ -16,6 +16,7 @@ import numpy as np
 from experiments.baselines.book import Book
 from experiments.baselines.known_path import KnownPath
 from pathmix.discovery import Discovered
+from pathmix.discovery.forks import DecisionTree
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine, Precision
 from pathmix.posterior.components import Component, WeightedDraws
@@ -79,6 +80,7 @@ def posterior_of(
         _components=tuple(components[i] for i in order),
         weighting="elbo",
         _engine=Engine(precision),
+        tree=found.tree or DecisionTree(),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from pathmix.discovery.forks import DecisionTree
 from pathmix.errors import ImpossibleObservationError
 from pathmix.program.path import Path
 from pathmix.program.program import Limits, Program
@@ -44,6 +45,7 @@ class Discovered:
     endless_runs: int = 0  # prior runs that were given up
     invalid_runs: tuple[tuple[str, int], ...] = ()  # with parameters that cannot be: what to say, in how many
     round_shares: tuple[float, ...] = ()  # of the weight, that the new paths of each guided round had
+    tree: DecisionTree | None = None  # where paths part; None where nobody kept it
 
 
 def refuse_impossible(slps: Sequence[StraightLineProgram]) -> None:

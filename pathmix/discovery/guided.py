@@ -299,7 +299,7 @@ def _parents(ranked: list[Path], generator: np.random.Generator) -> list[Path]:
 
 
 def _of_all_sizes(ranked: Sequence[Proposal]) -> Iterator[Proposal]:
-    """The best trees of each size in turn: after little training, large ones may fit better than right ones."""
+    """The best trees of each size in turn: after little training, large ones may fit better than small."""
     sizes: dict[int, list[Proposal]] = {}
     for one in ranked:
         sizes.setdefault(len(one), []).append(one)

@@ -10,6 +10,7 @@ from pathmix.discovery.base import Discovered, DiscoveredPath, OnPath, Rating
 from pathmix.discovery.cells import cell_of
 from pathmix.discovery.failures import Failures
 from pathmix.discovery.forced import other_side, strayed
+from pathmix.discovery.forks import as_found
 from pathmix.discovery.neighbours import is_supported
 from pathmix.discovery.repeatable import Replays
 from pathmix.discovery.steps import settled_of
@@ -255,6 +256,7 @@ class Search:
             endless_runs=self.failures.endless,
             invalid_runs=tuple((said, count) for said, count in self.invalid.items() if count),
             round_shares=round_shares,
+            tree=as_found(self.tree),
         )
 
     @property

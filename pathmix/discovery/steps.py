@@ -9,9 +9,11 @@ from pathmix.program.path import PinnedValue
 from pathmix.program.slp import Settled, StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.expressions import expressions
+from pathmix.regions.intervals import EVERYTHING
 from pathmix.regions.mass import probability
 from pathmix.regions.region import merge, read_conditions
 from pathmix.regions.witnesses import Box
+from pathmix.target.labels import assignment, decision_text, element_name
 
 
 class Step(NamedTuple):
@@ -24,6 +26,9 @@ class Step(NamedTuple):
     number: int  # of the site, or of the decision
     probability: float | None  # given the steps before, where it is exactly known
     is_implied: bool = False  # a decision that cannot come out otherwise, after the steps before
+    way: str = ""  # how the outcome reads: `k=2`, `-4 < u <= -3`
+    other: str = ""  # and how the other one of a yes or no does
+    about: str = ""  # the single number that a decision bounds
 
 
 def steps(slp: StraightLineProgram, draws: SiteRows) -> list[Step]:
@@ -41,12 +46,22 @@ def steps(slp: StraightLineProgram, draws: SiteRows) -> list[Step]:
             decision, place = slp.path.decisions[number], str(slp.sources[number])
             chance, is_implied = boxes.narrow(number)
             is_binary = decision.kind == "bool"
-            found.append(Step(place, decision.value, False, is_binary, number, chance, is_implied))
+            step = Step(place, decision.value, False, is_binary, number, chance, is_implied)
+            found.append(step._replace(**boxes.reading(number)._asdict()))
         if position < len(slp.sites) and (name := slp.sites[position].name) in pinned:
             term = terms.get(name)
             chance = None if term is None else math.exp(term)
-            found.append(Step(name, pinned[name], True, False, position, chance))
+            way = assignment(name, pinned[name])
+            found.append(Step(name, pinned[name], True, False, position, chance, way=way))
     return found
+
+
+class _Reading(NamedTuple):
+    """How the outcome of a decision reads."""
+
+    way: str
+    other: str = ""
+    about: str = ""
 
 
 class _Boxes:
@@ -57,6 +72,24 @@ class _Boxes:
         self.conditions = read_conditions(slp, draws) if any_open else ()
         self.box: Box | None = {}
         self.mass: float = 1.0
+        self.bounds: Box = {}  # of single numbers, whatever other decisions say
+
+    def reading(self, number: int) -> _Reading:
+        """The bounds of a number after a decision that does nothing but bound it, else what Python saw."""
+        before, own = self.bounds, self.conditions[number].box
+        plain = _Reading(decision_text(self.slp, number), decision_text(self.slp, number, turned=True))
+        merged = None if own is None else merge(self.slp, before, own)
+        if own is None or merged is None:
+            return plain
+        self.bounds = merged
+        if len(own) > 1 or any(element not in merged for element in own):
+            return plain
+        ((element, interval),) = own.items()
+        about = element_name(self.slp.sites[element[0]], element[1])
+        opposite = interval.opposite
+        rest = None if opposite is None else before.get(element, EVERYTHING) & opposite
+        other = plain.other if rest is None else rest.describe(about)
+        return _Reading(merged[element].describe(about), other, about)
 
     def narrow(self, number: int) -> tuple[float | None, bool]:
         """The probability of one more decision, given those before, and whether these imply it."""

@@ -45,6 +45,7 @@ class Node:
     slp: StraightLineProgram
     ways: "dict[PinnedValue, Node | None]" = field(default_factory=dict)  # None: to the end of a path
     exact: dict[PinnedValue, float | None] = field(default_factory=dict)
+    readings: dict[PinnedValue, str] = field(default_factory=dict)  # of the ways: `k=2`, `u <= -4`
     visits: Counter[PinnedValue] = field(default_factory=Counter)  # prior runs
     tried: set[PinnedValue] = field(default_factory=set)
     is_discrete: bool = True  # discrete sites alone lead here
@@ -150,6 +151,7 @@ class Tree:
                 else:
                     parent.ways[way] = node
             node.ways.setdefault(step.outcome, None)
+            node.readings.setdefault(step.outcome, step.way)
             node.tried.add(step.outcome)
             if node.exact.get(step.outcome) is None:
                 node.exact[step.outcome] = step.probability

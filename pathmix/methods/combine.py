@@ -9,6 +9,7 @@ import numpy as np
 
 from pathmix.discovery import Discovered
 from pathmix.discovery.contenders import Contender, Work
+from pathmix.discovery.forks import tree_of
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine
 from pathmix.engine.timings import Timings
@@ -137,6 +138,7 @@ def combine(
     return Posterior(
         paths=tuple(fitted for _, fitted in paths),
         discovery=report,
+        tree=found.tree or tree_of((path.slp, path.draws, path.followers) for path in found.paths),
         notes=(*own_notes, *common_notes(program, found, report, paths)),
         interrupted=interrupted,
         _program=program,

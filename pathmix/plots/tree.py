@@ -1,18 +1,19 @@
-"""The tree of what paths have in common: their discrete sites in order, then what else tells them apart."""
+"""The tree of decisions: where paths part, with the weight of each way, and what nobody saw."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from pathmix.discovery.forks import read
 from pathmix.plots.axes import OTHERS, beside, colours, on
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.posterior import Posterior
-from pathmix.target.labels import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_NAMED = 12  # paths
+_MOST_UNSEEN, _LITTLE = 6, 1e-3  # ways that nobody saw, of so much prior mass or more
 _WIDEST = 16  # inches
 
 
@@ -25,19 +26,24 @@ class _Node:
     inner: dict[str, "_Node"] = field(default_factory=dict)
     others: int = 0  # paths that leave it, and are not named
     other_weight: float = 0.0
+    unseen: float = 0.0  # prior mass of a branch that nobody saw
 
 
 def tree(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
-    """Branches are as thick as the weight of the paths beyond them. The heaviest paths are named."""
+    """Branches are as thick as the weight of the paths beyond them. The heaviest paths are named.
+
+    What nobody saw is dotted, with the prior mass that is left there.
+    """
     root = _Node("")
     for path in posterior.paths[:_MOST_NAMED]:
         node = root
         node.weight += path.weight
-        for step in _steps(path):
+        for step in _steps(posterior, path):
             node = node.inner.setdefault(step, _Node(step))
             node.weight += path.weight
     for path in posterior.paths[_MOST_NAMED:]:
-        _add_other(root, path, _steps(path))
+        _add_other(root, path, _steps(posterior, path))
+    _add_unseen(root, posterior)
     root = _joined(root)
     leaves = _leaves(root)
     ax = on(ax, (min(2 + 3 * _depth(root), _WIDEST), 1 + 0.36 * leaves))
@@ -48,12 +54,11 @@ def tree(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _steps(path: FittedPath) -> list[str]:
-    pinned = [f"{name}={shown(value)}" for name, value in path.path.pinned]
-    rest = f", {path.label}, " if path.path.decisions else ""
-    for text in pinned:
-        rest = rest.replace(f", {text}, ", ", ")
-    return [*pinned, *filter(None, rest.split(", "))] or [path.label]
+def _steps(posterior: Posterior, path: FittedPath) -> list[str]:
+    """Ways through the tree; in the end a path's own name, where that is in another notation."""
+    steps = list(read(posterior.tree.ways(path.path)))
+    is_told = not steps or any(part in steps for part in path.label.split(", "))
+    return steps if steps and is_told else [*steps, path.label]
 
 
 def _add_other(root: _Node, path: FittedPath, steps: Sequence[str]) -> None:
@@ -67,14 +72,25 @@ def _add_other(root: _Node, path: FittedPath, steps: Sequence[str]) -> None:
     node.other_weight += path.weight
 
 
+def _add_unseen(root: _Node, posterior: Posterior) -> None:
+    """The most probable of what nobody saw, where the way there is in the picture."""
+    for left in posterior.tree.unexplored()[:_MOST_UNSEEN]:
+        node: _Node | None = root
+        for step in left.after:
+            node = None if node is None else node.inner.get(step)
+        if node is not None and left.mass >= _LITTLE:
+            text = ", ".join(left.ways)
+            node.inner[text] = _Node(text, unseen=left.mass)
+
+
 def _joined(node: _Node) -> _Node:
     """Without branches that do not branch; with one for the paths that are not named."""
     inner = [_joined(other) for other in node.inner.values()]
     if node.others:
         inner.append(_Node(f"{node.others} more", node.other_weight))
     if len(inner) == 1 and node.text:
-        return _Node(f"{node.text}, {inner[0].text}", node.weight, inner[0].inner)
-    return _Node(node.text, node.weight, {str(number): other for number, other in enumerate(inner)})
+        return replace(inner[0], text=f"{node.text}, {inner[0].text}")
+    return replace(node, inner={str(number): other for number, other in enumerate(inner)})
 
 
 def _leaves(node: _Node) -> int:
@@ -96,17 +112,19 @@ def _draw(ax: "Axes", node: _Node, depth: int, top: float) -> float:
     own = (places[0][1] + places[-1][1]) / 2
     for other, place in places:
         colour = colours(1)[0] if other.weight > 1e-3 else OTHERS
+        share = f"unseen, {other.unseen:.2g} of the prior" if other.unseen else f"{other.weight:.3g}"
         ax.plot(
             [depth, depth + 0.25, depth + 1],
             [own, place, place],
             color=colour,
-            linewidth=0.7 + 7 * other.weight,
+            linewidth=1.2 if other.unseen else 0.7 + 7 * other.weight,
+            linestyle=":" if other.unseen else "-",
             solid_capstyle="round",
             solid_joinstyle="round",
             alpha=0.85,
         )
         ax.annotate(
-            f"{beside(other.text)}   {other.weight:.3g}",
+            f"{beside(other.text)}   {share}",
             (depth + 0.28, place),
             xytext=(0, 4 + 3 * other.weight),
             textcoords="offset points",

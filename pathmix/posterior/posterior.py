@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from pathmix.checks import check_choice
+from pathmix.discovery.forks import DecisionTree
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.precision import Engine, engine_scope
 from pathmix.engine.timings import Timings
@@ -37,7 +38,7 @@ from pathmix.program.seeds import Seed
 
 SAVED = (
     "paths", "discovery", "notes", "interrupted", "timings", "weighting", "_flaws", "_sought", "_stacked",
-    "_fresh_plates", "_seed", "_parameters", "provenance",
+    "_fresh_plates", "_seed", "_parameters", "provenance", "tree",
 )  # fmt: skip
 
 
@@ -53,6 +54,7 @@ class Posterior(Drawing, Questions):
         timings: where the time went; None for methods that do not tell.
         provenance: how it was made: method, options, seed, versions; None in files that do not tell.
         weighting: what the weights are made of.
+        tree: where paths part, how probable each way is, and which ways nobody saw.
     """
 
     paths: tuple[FittedPath, ...]
@@ -65,6 +67,7 @@ class Posterior(Drawing, Questions):
     timings: Timings | None = None
     provenance: Provenance | None = None
     weighting: Weighting = "evidence"
+    tree: DecisionTree = DecisionTree()
     _flaws: tuple[str, ...] = ()  # why the weights cannot be right, whatever their errors
     _sought: bool = True  # whether evidences were looked for beyond what guides tell
     _stacked: Stacked | None = None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pathmix.discovery.forks import DecisionTree, Fork, Way
 from pathmix.discovery.report import DiscoveryReport
 from pathmix.engine.code import Code
 from pathmix.engine.executables import Executables
@@ -94,9 +95,9 @@ class _Draws(NamedTuple):
 _CODEC = Codec(
     [
         Path, Decision, Region, Interval, Layout, SiteSlice, Outline, SiteOutline, Status, Timings,
-        DiscoveryReport, Stacked, Particles, FittedPath, FittedGuide, MeanField, FullRank, LowRank, Flow,
-        MeanFieldParams, FullRankParams, LowRankParams, FlowLeaves, Fingerprints, _Code, _Compiled, _Guide,
-        _Particles, _Draws, Seed, Provenance,
+        DiscoveryReport, DecisionTree, Fork, Way, Stacked, Particles, FittedPath, FittedGuide, MeanField,
+        FullRank, LowRank, Flow, MeanFieldParams, FullRankParams, LowRankParams, FlowLeaves, Fingerprints,
+        _Code, _Compiled, _Guide, _Particles, _Draws, Seed, Provenance,
     ]
 )  # fmt: skip
 

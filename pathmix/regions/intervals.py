@@ -37,6 +37,15 @@ class Interval:
         return above and below
 
     @property
+    def opposite(self) -> "Interval | None":
+        """What a half-line leaves out; None for others."""
+        if self.lower == -INF and self.upper < INF:
+            return Interval(self.upper, INF, not self.upper_closed, True)
+        if self.upper == INF and self.lower > -INF:
+            return Interval(-INF, self.lower, True, not self.lower_closed)
+        return None
+
+    @property
     def has_volume(self) -> bool:
         return self.lower < self.upper
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pathmix.errors import OptionError
-from pathmix.program.slp import StraightLineProgram
+from pathmix.program.slp import Site, StraightLineProgram
 from pathmix.regions.region import Region
 from pathmix.target.nested import nested
 
@@ -47,12 +47,11 @@ def label(slp: StraightLineProgram, region: Region) -> str:
     """What is peculiar to a path: its pinned values, its bounds, and its other decisions."""
     tree = nested(slp.path.pinned, shown)
     inside, expression = (set[str](), []) if tree is None else (tree[0], [tree[1]])
-    parts = [f"{name}={shown(value)}" for name, value in slp.path.pinned if name not in inside] + expression
+    parts = [assignment(name, value) for name, value in slp.path.pinned if name not in inside] + expression
     for site in slp.free:
         for position, interval in sorted(region.decided.get(site.name, {}).items()):
-            index = ",".join(map(str, np.unravel_index(position, site.shape)))
-            parts.append(interval.describe(f"{site.name}[{index}]" if site.shape else site.name))
-    said = [_decision(slp, i) for i in region.live if i < len(slp.path.decisions)]
+            parts.append(interval.describe(element_name(site, position)))
+    said = [decision_text(slp, i) for i in region.live if i < len(slp.path.decisions)]
     for text, repeats in groupby(said):
         count = len(list(repeats))
         parts.append(f"{text} ({count} times)" if count > 1 else text)
@@ -103,12 +102,24 @@ def _taken_together(parts: Sequence[str]) -> Iterator[str]:
         yield f"{matches[0][1]}{matches[0][2]}..{matches[-1][2]}={joined}"
 
 
-def _decision(slp: StraightLineProgram, index: int) -> str:
+def decision_text(slp: StraightLineProgram, index: int, *, turned: bool = False) -> str:
+    """How a decision came out; `turned`, how it did not."""
     decision, source = slp.path.decisions[index], slp.sources[index]
     text = source.text or str(source)
     if decision.kind == "bool":
-        return text if decision.value else f"not ({text})"
-    return f"{text} = {shown(decision.value)}"
+        return text if bool(decision.value) != turned else f"not ({text})"
+    return f"{text} {'other than' if turned else '='} {shown(decision.value)}"
+
+
+def assignment(name: str, value: Any) -> str:
+    """The value of a discrete site: `k=2`."""
+    return f"{name}={shown(value)}"
+
+
+def element_name(site: Site, position: int) -> str:
+    """One number of a site: `u`, `w[2]`."""
+    index = ",".join(map(str, np.unravel_index(position, site.shape)))
+    return f"{site.name}[{index}]" if site.shape else site.name
 
 
 def shown(value: Any) -> str:

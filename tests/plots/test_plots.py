@@ -185,6 +185,34 @@ def test_branches_of_vectors_and_of_bounds():
     assert sorted(texts[:-4]) == ["x <= 0"] * 4 + ["x > 0"] * 4
 
 
+def test_what_nobody_saw_is_in_the_tree():
+    def model(y):
+        k = numpyro.sample("k", dist.Poisson(2.0))
+        x = numpyro.sample("x", dist.Normal(0, 1)) if k > 0 else 0.0
+        numpyro.sample("y", dist.Normal(x + k, 1), obs=y)
+
+    discovery = pathmix.PriorDiscovery(10)
+    posterior = pathmix.SDVI(model, discovery=discovery, allocation=pathmix.Uniform(50), starts=1).run(0, 1.0)
+    texts = [text.get_text() for text in plots.tree(posterior).texts]
+    (unseen,) = (text for text in texts if "unseen" in text)
+    (left,) = posterior.tree.unexplored()
+    assert unseen.startswith(", ".join(left.ways)) and f"{left.mass:.2g} of the prior" in unseen
+    assert len(texts) == len(posterior.paths) + 1
+
+
+def test_paths_with_names_of_their_own():
+    def model(y):
+        k = numpyro.sample("k", dist.Bernoulli(0.5))
+        x = numpyro.sample("x", dist.Normal(0, 1)) if k else 0.0
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    sdvi = pathmix.SDVI(
+        model, allocation=pathmix.Uniform(50), starts=1, label=lambda named: "ab"[named.pinned["k"]]
+    )
+    texts = [text.get_text().rsplit(maxsplit=1)[0] for text in plots.tree(sdvi.run(0, 1.0)).texts]
+    assert sorted(texts) == ["k=0, a", "k=1, b"]
+
+
 def test_a_marginal_as_narrow_as_numbers_are():
     def model(y):
         z = numpyro.sample("z", dist.Normal(0, 1))

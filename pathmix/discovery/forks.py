@@ -1,0 +1,169 @@
+"""The tree of decisions as results have it: where runs part, how probably, and what nobody saw."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pathmix.discovery.tree import Node, Tree
+from pathmix.program.path import Path, PinnedValue
+from pathmix.program.slp import StraightLineProgram
+from pathmix.program.values import SiteRows
+from pathmix.target.labels import assignment
+
+_NAMED = 3  # values of a discrete site that nobody saw
+_OTHERS = "others"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way on from a fork.
+
+    Attributes:
+        text: how it reads: `k=2`, `-4 < u <= -3`.
+        outcome: of the decision, or the value of the discrete site.
+        probability: prior, of the runs that come to the fork.
+        error: of an estimate from prior runs; zero where the probability is exact.
+        leads_to: the number of the next fork; None at the end of a path.
+    """
+
+    text: str
+    outcome: PinnedValue
+    probability: float
+    error: float
+    leads_to: int | None
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A discrete site, or a decision in which continuous values have a say, after all that came before.
+
+    Attributes:
+        place: the name of the site, or the line of the decision.
+        about: the single number that a decision bounds, if it is one.
+        decision: the number of the decision in the path; None for a site.
+        mass: prior probability of coming here.
+        ways: those that were seen.
+        unseen: the part of the runs that come here which go another way; it may round to zero.
+        unseen_is_exact: it is known, and not what one more run might have shown.
+        unseen_ways: some of these, by name; none if there are no other ways.
+    """
+
+    place: str
+    about: str
+    decision: int | None
+    mass: float
+    ways: tuple[Way, ...]
+    unseen: float
+    unseen_is_exact: bool
+    unseen_ways: tuple[str, ...]
+
+
+class Unexplored(NamedTuple):
+    """A place where runs may go on as none did."""
+
+    after: tuple[str, ...]  # the ways that lead there
+    ways: tuple[str, ...]  # some that nobody saw
+    mass: float  # prior probability, or what one more run might have shown
+    is_exact: bool
+
+
+@dataclass(frozen=True)
+class DecisionTree:
+    """Where the paths of a program part: `forks`, the first one first, with ways to later ones."""
+
+    forks: tuple[Fork, ...] = ()
+
+    def ways(self, path: Path) -> list[tuple[Fork, Way]]:
+        """The forks that a path comes to, and where it goes from each; as far as it is known here."""
+        pinned, found = dict(path.pinned), list[tuple[Fork, Way]]()
+        number = 0 if self.forks else None
+        while number is not None:
+            fork = self.forks[number]
+            outcome = _outcome(path, pinned, fork)
+            way = next((way for way in fork.ways if way.outcome == outcome), None)
+            if way is None:
+                break
+            found.append((fork, way))
+            number = way.leads_to
+        return found
+
+    def unexplored(self) -> list[Unexplored]:
+        """What nobody saw, the most probable first."""
+        before: list[tuple[tuple[Fork, Way], ...]] = [()] * len(self.forks)
+        for number, fork in enumerate(self.forks):
+            for way in fork.ways:
+                if way.leads_to is not None:
+                    before[way.leads_to] = (*before[number], (fork, way))
+        left = [
+            Unexplored(
+                read(before[number], then=fork),
+                fork.unseen_ways,
+                fork.mass * fork.unseen,
+                fork.unseen_is_exact,
+            )
+            for number, fork in enumerate(self.forks)
+            if fork.unseen_ways
+        ]
+        return sorted(left, key=lambda one: -one.mass)
+
+
+def read(ways: Sequence[tuple[Fork, Way]], then: Fork | None = None) -> tuple[str, ...]:
+    """How ways that follow each other read: bounds of one number as one, which have all that came before.
+
+    `then` is the fork where they end.
+    """
+    following = [*(fork.about for fork, _ in ways), "" if then is None else then.about][1:]
+    return tuple(
+        way.text
+        for (fork, way), about in zip(ways, following, strict=True)
+        if not fork.about or fork.about != about
+    )
+
+
+def tree_of(paths: Iterable[tuple[StraightLineProgram, SiteRows, int]]) -> DecisionTree:
+    """Of paths with draws, the first so many of which took the path by themselves."""
+    tree, visits = Tree(), dict[Path, int]()
+    for slp, draws, followers in paths:
+        tree.add(slp.path, slp, draws)
+        visits[slp.path] = followers
+    tree.weigh(visits)
+    return as_found(tree)
+
+
+def as_found(tree: Tree) -> DecisionTree:
+    """The tree by what is known of it now."""
+    numbers = {node: number for number, node in enumerate(tree.nodes)}
+    return DecisionTree(tuple(_fork(node, numbers) for node in tree.nodes))
+
+
+def _fork(node: Node, numbers: dict[Node, int]) -> Fork:
+    ways = []
+    for outcome, child in node.ways.items():
+        chance = node.chance(outcome)
+        leads_to = None if child is None else numbers[child]
+        ways.append(Way(node.readings[outcome], outcome, chance.probability, chance.error, leads_to))
+    return Fork(
+        place=node.step.place,
+        about=node.step.about,
+        decision=None if node.step.is_site else node.step.number,
+        mass=node.mass,
+        ways=tuple(ways),
+        unseen=node.unseen_share,
+        unseen_is_exact=node.is_exact,
+        unseen_ways=() if node.is_complete else _unseen(node),
+    )
+
+
+def _unseen(node: Node) -> tuple[str, ...]:
+    """Values of a site near those that were seen, or the other side of a yes or no."""
+    if not node.step.is_site:
+        return (node.step.other,)
+    values = node.untried(_NAMED + 1)
+    names = [assignment(node.step.place, value) for value in values[:_NAMED]]
+    return (*names, _OTHERS) if len(values) != len(names) or not names else tuple(names)
+
+
+def _outcome(path: Path, pinned: dict[str, PinnedValue], fork: Fork) -> PinnedValue | None:
+    if fork.decision is None:
+        return pinned.get(fork.place)
+    return path.decisions[fork.decision].value if fork.decision < len(path.decisions) else None
