@@ -82,7 +82,7 @@ class _Boxes:
         if own is None or merged is None:
             return plain
         self.bounds = merged
-        if len(own) > 1 or any(element not in merged for element in own):
+        if len(own) != 1 or any(element not in merged for element in own):
             return plain
         ((element, interval),) = own.items()
         about = element_name(self.slp.sites[element[0]], element[1])
