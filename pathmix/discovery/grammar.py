@@ -4,7 +4,7 @@ Programs that recurse write their trees into names: `k.l.kind` below `k.kind`, o
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pathmix.program.path import PinnedValue
@@ -76,6 +76,25 @@ def nodes(pinned: Setting, grammar: Grammar) -> Iterator[tuple[str, str]]:
 def subtree(pinned: Setting, outer: str) -> dict[str, PinnedValue]:
     """What lies below a node, and itself, by what names end with."""
     return {name[len(outer) :]: value for name, value in pinned.items() if name.startswith(outer)}
+
+
+def unordered(setting: Setting, grammar: Grammar) -> Hashable:
+    """Equal for paths that differ in the order of subtrees only."""
+    found: dict[str, Hashable] = {}
+    tops = sorted(nodes(setting, grammar), key=lambda node: -len(node[0]))
+    for outer, rest in tops:
+        value = setting[outer + rest]
+        below = [
+            found[outer + inner + rest]
+            for inner in grammar.below(rest, value)
+            if outer + inner + rest in found
+        ]
+        found[outer + rest] = (rest, value, tuple(sorted(below, key=repr)))
+    inner = {
+        outer + step + rest for outer, rest in tops for step in grammar.below(rest, setting[outer + rest])
+    }
+    whole = {name: found.get(name, value) for name, value in setting.items() if name not in inner}
+    return frozenset(whole.items())
 
 
 def _splits(name: str) -> Iterable[tuple[str, str, str]]:

@@ -11,8 +11,8 @@ from scipy.special import softmax
 from pathmix.checks import check_positive_int
 from pathmix.discovery.base import Discovered, OnPath, Rating
 from pathmix.discovery.enumeration import check_cover, enumerate_values
-from pathmix.discovery.grammar import Grammar
-from pathmix.discovery.neighbours import Proposal, mirrored, nearest, neighbours
+from pathmix.discovery.grammar import Grammar, unordered
+from pathmix.discovery.neighbours import Proposal, mirrored, nearest, neighbours, same_tree
 from pathmix.discovery.prediction import Prediction
 from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search, SearchExpedition
@@ -34,7 +34,8 @@ _TURNS = 10
 _DRY = 2  # turns without a new path, after which there are no more
 _NEW = 0.05  # probability of an unseen path, below which a proposal is not run
 _MIRRORED, _NEAR = 16, 5.0  # best paths, within so many nats of the best, whose twins are looked for
-_TWINS = 4  # a round may have so small a part of them
+_TWINS = 4  # so small a part of a round may be added of them
+_SMALL = 4  # so small a part of a round lies next to the best small trees
 _TURNED = 32  # decisions of a round
 _POOL = 4_000  # neighbours, of which the most promising are run
 _SPENT = 256  # paths, at most, whose neighbours are asked for
@@ -178,19 +179,43 @@ class GuidedExpedition(SearchExpedition):
         for slp in list(self.search.slps.values())[self._known :]:
             self._grammar.learn(dict(slp.path.pinned))
         self._known = len(self.search.slps)
-        self._mirror(worth, ranked, seed.child(4), most)
+        alone = len(self.search.slps)
+        self._mirror(worth, ranked, seed.child(4))
+        most = min(most + len(self.search.slps) - alone, self.options.max_paths)
         self._turn_round(parents, seed.child(0), most)
+        self._complete_small(different, seed.child(5), most)
         self._as_predicted(worth, different, parents, seed.child(1), most)
         self._look_around(parents, seed.child(2), most)
         self._latest = set(self.search.slps) - before
 
-    def _mirror(self, worth: Mapping[Path, float], ranked: list[Path], seed: Seed, most: int) -> None:
+    def _mirror(self, worth: Mapping[Path, float], ranked: list[Path], seed: Seed) -> None:
         """What the best paths are worth in the other orders of their subtrees: maybe the same."""
         if self._grammar.nests:
             best = [path for path in ranked[:_MIRRORED] if worth[path] > worth[ranked[0]] - _NEAR]
             twins = [one for path in best for one in mirrored(self.search.slps[path], self._grammar)]
             some = len(self.search.slps) + self.options.round_paths // _TWINS
-            self._run([one for one in twins if self._is_new(one)], seed, min(some, most))
+            self._run([one for one in twins if self._is_new(one)], seed, min(some, self.options.max_paths))
+
+    def _complete_small(self, ranked: list[Path], seed: Seed, most: int) -> None:
+        """All that is one value away from the best tree of each size, the smallest first.
+
+        These are few, and larger ones are made of them; around the best trees of all, which soon are large,
+        only some of very many are looked at.
+        """
+        if not self._grammar.nests:
+            return
+        best: dict[int, Path] = {}
+        for path in ranked:
+            best.setdefault(len(path.pinned), path)
+        known = {unordered(dict(path.pinned), self._grammar) for path in self.search.slps}
+        proposals = (
+            one
+            for size in sorted(best)
+            for one in same_tree(self.search.slps[best[size]], self._grammar)
+            if unordered(one, self._grammar) not in known and self._is_new(one)
+        )
+        some = min(self.options.round_paths // _SMALL, most - len(self.search.slps))
+        self._run(list(islice(proposals, max(some, 0))), seed, most)
 
     def _turn_round(self, parents: list[Path], seed: Seed, most: int) -> None:
         """The other sides of decisions, where nobody has been or looked."""

@@ -59,6 +59,19 @@ def nearest(slp: StraightLineProgram) -> Iterator[Proposal]:
     yield from _exchanged(pinned)
 
 
+def same_tree(slp: StraightLineProgram, grammar: Grammar) -> Iterator[Proposal]:
+    """Another value of one site, which has the same below it, and all others kept."""
+    pinned = dict(slp.path.pinned)
+    rests = dict(nodes(pinned, grammar))
+    tops = {outer + rest: rest for outer, rest in rests.items()}
+    for site in slp.sites:
+        for value in _changed(site, pinned[site.name]) if site.pinned is not None else ():
+            rest = tops.get(site.name)
+            below = [] if rest is None else [grammar.below(rest, one) for one in (pinned[site.name], value)]
+            if not below or below[0] == below[1]:
+                yield pinned | {site.name: value}
+
+
 def mirrored(slp: StraightLineProgram, grammar: Grammar) -> list[Proposal]:
     """With subtrees of some nodes exchanged: where their order does not matter, all weigh the same."""
     own = dict(slp.path.pinned)
