@@ -10,8 +10,8 @@ import numpyro.distributions as dist
 import pytest
 from numpyro import sample
 
-from pathmix.discovery.grammar import Grammar
-from pathmix.discovery.neighbours import is_supported, mirrored, neighbours
+from pathmix.discovery.grammar import Grammar, unordered
+from pathmix.discovery.neighbours import is_supported, mirrored, neighbours, same_tree
 from pathmix.discovery.search import Search
 from pathmix.frontends.recognise import bind
 from pathmix.program.program import Limits
@@ -152,3 +152,39 @@ def test_subtrees_are_exchanged_in_all_orders():
     turned = {"t.l.kind": ADD, "t.l.r.kind": LEAF, "t.l.l.kind": NEGATE, "t.l.l.l.kind": LEAF}
     assert len(found) == 3
     assert tuple(sorted({"t.kind": ADD, **turned, **other}.items())) in found
+
+
+def test_trees_that_differ_in_order_only():
+    grammar = Grammar()
+    one = {"t.kind": ADD, "t.l.kind": NEGATE, "t.l.l.kind": LEAF, "t.r.kind": LEAF, "n": 3}
+    other = {"n": 3, "t.kind": ADD, "t.r.kind": NEGATE, "t.r.l.kind": LEAF, "t.l.kind": LEAF}
+    deeper = {
+        "t.kind": ADD,
+        "t.r.kind": NEGATE,
+        "t.r.l.kind": NEGATE,
+        "t.r.l.l.kind": LEAF,
+        "t.l.kind": LEAF,
+        "n": 3,
+    }
+    for setting in (one, other, deeper):
+        grammar.learn(setting)
+    assert unordered(one, grammar) == unordered(other, grammar) != unordered(deeper, grammar)
+    assert unordered(one, grammar) != unordered(other | {"n": 4}, grammar)
+    assert unordered({"a": 1, "b": 2}, grammar) != unordered({"a": 2, "b": 1}, grammar)
+
+
+def test_other_values_that_keep_the_tree():
+    """A sum has two below it, a negation one, a leaf none."""
+
+    def model(y):
+        sample("level", dist.Categorical(probs=np.ones(3) / 3))
+        named(y)
+
+    slps = {path.slp.path.pinned: path.slp for path in paths_of(model, 0.0)}
+    grammar = Grammar()
+    for slp in slps.values():
+        grammar.learn(dict(slp.path.pinned))
+    for pinned, slp in slps.items():
+        own, found = dict(pinned), list(same_tree(slp, grammar))
+        assert [one for one in found if one != own | {"level": one["level"]}] == []
+        assert sorted(one["level"] for one in found) == [value for value in range(3) if value != own["level"]]
