@@ -308,38 +308,33 @@ def test_rounds_in_vain_end_the_search(model, args, rounds):
 
 def test_what_is_next_to_the_best_small_trees_is_complete():
     """However much there is around large ones that are worth more."""
+    leaves, plus, times = 8, 8, 9
 
     def value(name):
-        kind = int(sample(f"{name}.kind", dist.Categorical(probs=jnp.array([0.2, 0.2, 0.2, 0.2, 0.2]))))
-        if kind < 3:
+        probabilities = jnp.array([0.06] * leaves + [0.26, 0.26])
+        kind = int(sample(f"{name}.kind", dist.Categorical(probs=probabilities)))
+        if kind < leaves:
             return 1.0 + kind
         left, right = value(f"{name}.l"), value(f"{name}.r")
-        return left + right if kind == 3 else left * right
+        return left + right if kind == plus else left * right
 
     def model(y):
         sample("y", dist.Normal(value("e") + sample("x", dist.Normal(0.0, 1.0)), 1.0), obs=y)
 
-    expedition = pathmix.Guided(30, listed=1, round_paths=32).begin(
-        bind(model, (1.0,)), Seed.of(0), lambda slp, _: slp.path
-    )
+    guided = pathmix.Guided(40, listed=1, round_paths=96)
+    expedition = guided.begin(bind(model, (1.0,)), Seed.of(0), lambda slp, _: slp.path)
     found = expedition.search.slps
-    sizes = [len(path.pinned) for path in found]
-    assert sizes.count(3) < 8 and max(sizes) > 5
-    best = next(path for path in found if len(path.pinned) == 3)
-
-    def worth():
-        return {slp.path: float(len(path.pinned)) + (path == best) for path, slp in found.items()}
-
-    assert expedition.further(Rating(worth()))
-    assert len(found) <= len(sizes) + 32 + 8
-    known = {frozenset(path.pinned) for path in found}
-    pinned = dict(best.pinned)
+    before, best = len(found), next(path for path in found if len(path.pinned) == 3)
+    worth = {slp.path: float(len(path.pinned)) + (path == best) for path, slp in found.items()}
+    assert expedition.further(Rating(worth))
+    assert before < len(found) <= before + 96 + 24
+    known, pinned = {frozenset(path.pinned) for path in found}, dict(best.pinned)
     for name in ("e.l.kind", "e.r.kind"):
-        for kind in range(3):
+        for kind in range(leaves):
             other = pinned | {name: kind}
             turned = other | {"e.l.kind": other["e.r.kind"], "e.r.kind": other["e.l.kind"]}
             assert known & {frozenset(other.items()), frozenset(turned.items())}
-    assert frozenset((pinned | {"e.kind": 7 - pinned["e.kind"]}).items()) in known
+    assert frozenset((pinned | {"e.kind": plus + times - pinned["e.kind"]}).items()) in known
 
 
 def test_two_rounds_are_enough_where_prior_runs_are_like_the_posterior():
