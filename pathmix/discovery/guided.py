@@ -56,10 +56,12 @@ class Guided(PriorRuns):
     of few structures. Where anything is left unseen, rounds begin: new paths are looked at, or trained for
     `iterations` steps if that does not tell enough, and the runs of the next round change a discrete site of
     the best of all, move, regrow and graft subtrees of their grammars, or exchange the values of two sites,
-    those first whose relatives promise most, as far as such predictions paid. A round has at most
-    `round_paths` new paths, and there are rounds until five in turn have brought less than 1% of the weight
-    all together (eight, where sites nest as in grammars; two, where prior runs are as good as draws from the
-    posterior, or where they brought next to nothing and sites do not nest), or there were `rounds`.
+    those first whose relatives promise most, as far as such predictions paid. In grammars, what lies one
+    value away from the best small trees is completed. A round has at most `round_paths` new paths (and a
+    quarter more that differ from the best ones in the order of subtrees), and there are rounds until five in
+    turn have brought less than 1% of the weight all together (eight, where sites nest as in grammars; two,
+    where prior runs are as good as draws from the posterior, or where they brought next to nothing and sites
+    do not nest), or there were `rounds`.
 
     Examples:
         >>> Guided(rounds=5).rounds
