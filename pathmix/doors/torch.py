@@ -1,11 +1,14 @@
 """PyTorch beyond its public interface."""
 
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 import torch
+from torch._C import _len_torch_dispatch_stack
 from torch._C._functorch import is_functorch_wrapped_tensor, maybe_current_level
 from torch.autograd.function import Function, FunctionCtx
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
@@ -15,8 +18,11 @@ __all__ = [
     "Apply",
     "Context",
     "DispatchMode",
+    "answerable",
+    "answered_by",
     "asks_for_validity",
     "core_decompositions",
+    "dispatch_depth",
     "forward_pass",
     "functional",
     "functionalized",
@@ -24,7 +30,9 @@ __all__ = [
     "functorch_level",
     "is_composite",
     "is_functional",
+    "is_hidden_from_modes",
     "is_traced",
+    "original",
     "outside_of_trace",
     "plain_of",
     "release",
@@ -37,6 +45,7 @@ __all__ = [
 ]
 
 _torch: Any = torch
+_ROOTS = tuple(os.path.dirname(str(file)) + os.sep for file in (torch.__file__, os.path.dirname(__file__)))
 
 # Only the validation of distributions asks this; those made outside our scope may still do it.
 asks_for_validity = getattr(torch, "_is_all_true")
@@ -49,6 +58,11 @@ class DispatchMode(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False
+
+
+def dispatch_depth() -> int:
+    """How many such modes are told of operations here: the last to come must be the first to go."""
+    return _len_torch_dispatch_stack()
 
 
 def functorch_level() -> int | None:
@@ -106,6 +120,83 @@ def without_torch_function() -> AbstractContextManager[Any]:
 def without_modes() -> AbstractContextManager[Any]:
     """Inside, no mode is told of operations."""
     return torch._C._DisableTorchDispatch()
+
+
+# Methods by which Python asks a tensor for something, or compares it, and functions that do the same. Modes
+# hear of these too, but of all others as well, which takes half of the time that a program takes.
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not")
+_METHODS = (
+    "__array__", "__bool__", "__complex__", "__contains__", "__deepcopy__", "__float__", "__format__",
+    "__index__", "__int__", "__repr__", "allclose", "equal", "is_nonzero", "item", "numpy", "tolist",
+    "__and__", "__eq__", "__ge__", "__gt__", "__invert__", "__le__", "__lt__", "__ne__", "__or__", "__xor__",
+    *_COMPARISONS,
+)  # fmt: skip
+_FUNCTIONS = (
+    "_is_all_true", "allclose", "bucketize", "equal", "full", "is_nonzero", "searchsorted", "tensor",
+    *_COMPARISONS,
+)  # fmt: skip
+Answer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+_answer: ContextVar[Answer | None] = ContextVar("pathmix_answer", default=None)
+_MISSING = object()
+
+
+def _asking(function: Any) -> Any:
+    def asking(*args: Any, **kwargs: Any) -> Any:
+        answer = _answer.get()
+        return function(*args, **kwargs) if answer is None else answer(function, args, kwargs)
+
+    return asking
+
+
+_ASKING = {
+    (place, name): _asking(getattr(place, name))
+    for place, names in ((torch.Tensor, _METHODS), (_torch, _FUNCTIONS))
+    for name in names
+}
+_ORIGINALS = {asking: getattr(place, name) for (place, name), asking in _ASKING.items()}
+
+
+@contextmanager
+def answerable() -> Iterator[None]:
+    """Inside, `answered_by` has an effect. Other threads keep PyTorch's own methods."""
+    before = {(place, name): vars(place).get(name, _MISSING) for place, name in _ASKING}
+    try:
+        for (place, name), asking in _ASKING.items():
+            setattr(place, name, asking)
+        yield
+    finally:
+        for (place, name), function in before.items():
+            if function is _MISSING:  # it is inherited
+                delattr(place, name)
+            else:
+                setattr(place, name, function)
+
+
+@contextmanager
+def answered_by(answer: Answer) -> Iterator[None]:
+    """Inside, the answer to what Python asks of tensors is this one's, given PyTorch's own function."""
+    token = _answer.set(answer)
+    try:
+        yield
+    finally:
+        _answer.reset(token)
+
+
+def original(function: Any) -> Any:
+    """PyTorch's own function: modes are told of the one that can be answered."""
+    return _ORIGINALS.get(function, function)
+
+
+def is_hidden_from_modes() -> bool:
+    """Whether no mode would hear of the present call: one of PyTorch's own functions makes it."""
+    if torch._C._is_torch_function_all_disabled():
+        return True
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_ROOTS):
+        if "handle_torch_function" in frame.f_code.co_names:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def storage_id(tensor: torch.Tensor) -> int | None:

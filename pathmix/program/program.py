@@ -103,7 +103,9 @@ class Program:
     frames: Frames = "as given"  # what becomes of DataFrames among the arguments
     # Paths with discrete sites that decide nothing, and whether each value of these is a path all the same.
     split: dict[Path, bool] = field(default_factory=dict, compare=False)
-    watched: set[str] = field(default_factory=set, compare=False)  # what runs must follow beyond decisions
+    watched: set[str] = field(
+        default_factory=set, compare=False
+    )  # what runs must follow beyond what is asked
     # Courses of runs, and which of the discrete sites that nobody looked at have a say in them.
     deciding: dict[Path, frozenset[str]] = field(default_factory=dict, compare=False)
     helpers: Helpers | None = field(default=None, compare=False)  # who can make runs, where they take long

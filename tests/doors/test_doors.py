@@ -247,6 +247,40 @@ def test_torch_shows_values_in_place_of_writes():
     assert not of_torch.schema_of(torch.ops.aten.add.Tensor).is_mutable
 
 
+def test_torch_methods_are_answered_in_one_thread_only():
+    asked = []
+
+    def answer(function, arguments, options):
+        asked.append(function)
+        return function(*arguments, **options)
+
+    item, tensor = torch.Tensor.item, torch.tensor
+    with pytest.raises(ValueError, match="ended"), of_torch.answerable(), of_torch.answerable():
+        assert torch.tensor(2.0).item() == 2
+        with of_torch.answered_by(answer):
+            assert elsewhere(lambda: torch.tensor(2.0).item()) == 2
+            assert not asked
+            assert bool(torch.tensor(2.0) > 1)
+        assert [function.__name__ for function in asked] == ["tensor", "__gt__", "__bool__"]
+        assert of_torch.original(torch.Tensor.item) is item is not torch.Tensor.item
+        raise ValueError("ended")
+    assert torch.Tensor.item is item and torch.tensor is tensor and "item" not in vars(torch.Tensor)
+
+
+def test_torch_says_whether_modes_hear_of_anything():
+    assert not of_torch.is_hidden_from_modes()
+    with of_torch.without_torch_function():
+        assert of_torch.is_hidden_from_modes()
+    # Its functions in Python give modes the whole call, and name this where they do.
+    assert "handle_torch_function" in torch.tensordot.__code__.co_names
+
+
+def test_torch_tells_how_many_modes_see_operations():
+    assert of_torch.dispatch_depth() == 0
+    with of_torch.DispatchMode():
+        assert of_torch.dispatch_depth() == 1
+
+
 def test_torch_knows_what_views_share():
     x = torch.ones(4)
     assert (

@@ -10,6 +10,7 @@ from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.patience import Patience
 from pathmix.frontends.pyro.elsewhere import Ahead
 from pathmix.frontends.pyro.foresight import Alike, Foresight
+from pathmix.frontends.pyro.ownnames import has_own_names
 from pathmix.frontends.pyro.record import record
 from pathmix.frontends.pyro.run import LeftPath, Run
 from pathmix.frontends.pyro.scope import frontend_scope
@@ -42,6 +43,8 @@ def explore(
     groups: dict[Path, _Runs] = {}
     foresight, patience = Foresight(), Patience(program.limits, on_failure)
     plain, ahead = wishes == Wishes(), Ahead(program)
+    if has_own_names(program.model):
+        program.watched.add("functions")
     with frontend_scope():
         left = [int(position) for position in np.flatnonzero(wanted)]
         while left:
@@ -99,6 +102,8 @@ def _forced(
     pinned = dict(path.pinned)
     runs: _Runs = {}
     alike: list[Alike] = []
+    if not positions:
+        return runs
     with frontend_scope():
         for number, position in enumerate(positions):
             word = int(words[position])

@@ -11,24 +11,39 @@ from typing import Any
 
 import torch
 
-from pathmix.doors.torch import DispatchMode, release, reserve, storage_id, without_torch_function
+from pathmix.doors.torch import (
+    DispatchMode,
+    dispatch_depth,
+    release,
+    reserve,
+    storage_id,
+    without_torch_function,
+)
 from pathmix.frontends.pyro.tape import tensors_in
 
 
 class Influence(DispatchMode):
     """While active, follows what the tensors that it is given reach. Views share what they hold.
 
-    It ends with the first say that they have, unless it is to go on.
+    PyTorch takes as long to tell of operations as to do them. So it is asked from the first tensor on, and
+    until the first say that they have, unless this is to go on.
     """
 
     def __init__(self, *, goes_on: bool = False) -> None:
         super().__init__()
         self.goes_on = goes_on
-        self.has_say = self.is_paused = False
+        self.has_say = self.is_paused = self._is_told = False
         self._reached: set[int] = set()  # storages
 
+    def __enter__(self) -> "Influence":
+        self._depth = dispatch_depth()
+        if self.goes_on:
+            self._listen()
+        return self
+
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        if self._is_told:
+            super().__exit__(*error)
         while self._reached:
             release(self._reached.pop())
 
@@ -41,11 +56,18 @@ class Influence(DispatchMode):
         finally:
             self.is_paused = False
 
+    def say(self) -> None:
+        """There is no more to follow."""
+        self.has_say = True
+        if self._is_told and not self.goes_on and dispatch_depth() == self._depth + 1:
+            super().__exit__(None, None, None)
+            self._is_told = False
+
     def add(self, tensor: torch.Tensor) -> None:
         with without_torch_function():
             storage = storage_id(tensor)
-            if storage is None:
-                self.has_say = True  # what it reaches cannot be followed
+            if storage is None or not (self._is_told or self._listen()):
+                self.say()  # what it reaches cannot be followed
             elif storage not in self._reached:
                 reserve(tensor)
                 self._reached.add(storage)
@@ -59,7 +81,15 @@ class Influence(DispatchMode):
 
     def look(self, tensor: Any) -> None:
         """Something other than an operation reads a tensor."""
-        self.has_say = self.has_say or (isinstance(tensor, torch.Tensor) and self.reaches(tensor))
+        if self.has_say or (isinstance(tensor, torch.Tensor) and self.reaches(tensor)):
+            self.say()
+
+    def _listen(self) -> bool:
+        """Be told of operations, unless the program has a mode of its own, which it will end before this."""
+        if dispatch_depth() == self._depth and (self.goes_on or not self.has_say):
+            super().__enter__()
+            self._is_told = True
+        return self._is_told
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         options = kwargs or {}

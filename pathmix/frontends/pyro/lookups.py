@@ -1,7 +1,12 @@
-"""Routes what Python asks of a tensor (`bool`, `int`, `float`, an index, `.item()`) to an observer."""
+"""Routes what Python asks of a tensor (`bool`, `int`, `float`, an index, `.item()`) to an observer.
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+There are two ways to hear of it. A mode of PyTorch's is told of every function, which takes half as long as
+the program itself. The methods that ask can be answered, and take nothing where nobody asks; but PyTorch
+makes numbers by some of them as well, of what it is given for a size, and only a mode knows who asks.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,7 +15,13 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from pathmix.doors.pyro import active_plates
-from pathmix.doors.torch import asks_for_validity, tree_leaves
+from pathmix.doors.torch import (
+    answered_by,
+    asks_for_validity,
+    is_hidden_from_modes,
+    original,
+    tree_leaves,
+)
 from pathmix.frontends.pyro import indices
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
@@ -40,6 +51,10 @@ class Observer(Protocol):
         ...
 
 
+class Unsure(BaseException):
+    """Only a mode knows whether it is the program that asks. No program may catch it."""
+
+
 class Lookups(TorchFunctionMode):
     """While active, the observer answers for every tensor that Python looks at."""
 
@@ -48,37 +63,66 @@ class Lookups(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self.observer, self.compared = observer, compared
-        self.is_paused = False
+        self.pauses, self._is_answering = 0, False
         self.computed_indices = computed_indices  # stay tensors
 
+    def by_methods(self) -> AbstractContextManager[None]:
+        """Hear of what is asked by the methods that ask; `Unsure` where that is not enough."""
+        return answered_by(self._asked)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        func = original(func)
         if func not in _NOTABLE:
             return _in_one_precision(func, args, kwargs or {})
+        return self._answered(func, args, kwargs or {})
+
+    def _asked(self, func: Any, args: Any, kwargs: Any) -> Any:
+        if func is _make and args and type(args[0]) in _NUMBERS:
+            return func(*args, **kwargs)  # this is what distributions do with numbers
+        if self._is_answering or (func in LOOKS and is_hidden_from_modes()):
+            return func(*args, **kwargs)
+        if func in _AMBIGUOUS and not self.pauses:
+            raise Unsure
+        self._is_answering = True
+        try:
+            return self._answered(func, args, kwargs)
+        finally:
+            self._is_answering = False
+
+    def _answered(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func is asks_for_validity:
             return True
         answer = _ANSWERS.get(func)
         if answer is not None:
-            if not self.is_paused or answer is _deepcopy:
-                return answer(self.observer, *args, **(kwargs or {}))
+            if not self.pauses or answer is _deepcopy:
+                return answer(self.observer, *args, **kwargs)
             self.observer.overlook(args[0] if args else None)
         if self.compared is not None and func in _COMPARISONS:
-            result = _in_one_precision(func, args, kwargs or {})
+            result = _in_one_precision(func, args, kwargs)
             self.compared(args, result)
             return result
         if self.computed_indices and func in _INDEXED and _is_computed(func, args[1]):
             return _INDEXED[func](*args)
         if func in _SEARCHES and isinstance(args[position := _SEARCHES[func]], Tensor):
-            return _searched(func, args, kwargs or {}, position)
-        return _in_one_precision(func, args, kwargs or {})
+            return _searched(func, args, kwargs, position)
+        return _in_one_precision(func, args, kwargs)
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self) -> "_Pause":
         """Let library code look at values unseen: samplers that reject, say."""
-        before, self.is_paused = self.is_paused, True
-        try:
-            yield
-        finally:
-            self.is_paused = before
+        return _Pause(self)
+
+
+class _Pause:
+    """A generator would take as long as some of the sites around which it is put."""
+
+    def __init__(self, lookups: Lookups) -> None:
+        self._lookups = lookups
+
+    def __enter__(self) -> None:
+        self._lookups.pauses += 1
+
+    def __exit__(self, *error: Any) -> None:
+        self._lookups.pauses -= 1
 
 
 def _in_one_precision(func: Any, args: Any, kwargs: Any) -> Any:
@@ -121,7 +165,8 @@ _COMPARISONS = {
     for names, places in (
         (("eq", "ne", "lt", "le", "gt", "ge"), (torch, Tensor)),
         (("logical_and", "logical_or", "logical_xor", "logical_not"), (torch, Tensor)),
-        (("__eq__", "__ne__", "__and__", "__or__", "__xor__", "__invert__"), (Tensor,)),
+        (("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"), (Tensor,)),
+        (("__and__", "__or__", "__xor__", "__invert__"), (Tensor,)),
     )
     for place in places
     for name in names
@@ -210,11 +255,14 @@ def _repr(observer: Observer, tensor: Tensor, **_: Any) -> str:
     return observer.shown(tensor)
 
 
+_make = torch.tensor
+
+
 def _tensor(observer: Observer, data: Any, *, dtype: Any = None, **options: Any) -> Tensor:
     """`torch.tensor` would read the numbers out of the random values among its data."""
     del observer
     if type(data) in _NUMBERS or not any(isinstance(leaf, Tensor) for leaf in tree_leaves(data)):
-        return torch.tensor(data, dtype=dtype, **options)
+        return _make(data, dtype=dtype, **options)
     made = data.clone() if isinstance(data, Tensor) else _stacked(data)
     return made if dtype is None else made.to(dtype)
 
@@ -264,4 +312,7 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     torch.tensor: _tensor,
     torch.full: _full,
 }
+LOOKS = _ANSWERS.keys() - {Tensor.__deepcopy__, torch.tensor, torch.full}
+# PyTorch's functions make numbers by these, of tensors where they take numbers.
+_AMBIGUOUS = {Tensor.__index__, Tensor.__float__, Tensor.__complex__}
 _NOTABLE = {asks_for_validity, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES}

@@ -2,6 +2,9 @@
 
 The program runs as it is, one seed at a time. Every value that Python looks at counts as a decision,
 be it random or not: only the replay can tell, and drops those that are not.
+
+Most programs tell all there is to know by the methods that ask tensors for numbers, and run as fast as they
+do in Pyro. A run that comes to something else is made again, and followed function by function.
 """
 
 from collections.abc import Iterable
@@ -21,7 +24,7 @@ from pathmix.frontends.parameters import invalid, parameters
 from pathmix.frontends.pyro.floats import random_floats
 from pathmix.frontends.pyro.foresight import Alike, Course, Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
-from pathmix.frontends.pyro.lookups import Lookups
+from pathmix.frontends.pyro.lookups import Lookups, Unsure
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.plates import subsampling, whole
@@ -39,7 +42,6 @@ from pathmix.frontends.pyro.sites import (
 from pathmix.frontends.pyro.supports import is_inside
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
-from pathmix.frontends.statements import only
 from pathmix.frontends.undecided import by_element
 from pathmix.program.arguments import take_data
 from pathmix.program.failures import FailedRun
@@ -58,6 +60,7 @@ def record(
     alike: list[Alike] | None = None,
     *,
     as_numbers: bool = False,
+    by_functions: bool = False,
 ) -> Run | FailedRun:
     """Run the program once. With `follow`, discrete sites are forced to the values of that path.
 
@@ -67,13 +70,15 @@ def record(
     influence, failure = Influence() if watched else None, None
     course = None if foresight is None else foresight.course()
     recorder = _Recorder(program, word, wishes, follow, influence, course, as_numbers=as_numbers)
+    # A registered parameter is replaced by a mode, of which methods know nothing.
+    by_functions = by_functions or bool(program.watched) or program.parameter_use != "initial"
+    wants_more = False
     with (
-        only("pyro"),
         subsampling(whole),
         recorder.log.own_time,
-        recorder.lookups,
-        recorder.influence or nullcontext(),
+        recorder.lookups if by_functions else recorder.lookups.by_methods(),
         recorder.reach or nullcontext(),
+        recorder.influence or nullcontext(),
         recorder.parameters.in_place(),
         functions_applied_by(recorder.apply),
         random_floats(program.model),
@@ -82,7 +87,10 @@ def record(
         try:
             program()
         except NotWatched:
-            pass
+            wants_more = True
+        except Unsure:
+            program.watched.add("functions")
+            wants_more = True
         except RecursionError as error:
             return recorder.failed(recorder.log.too_deep(error))
         except (InvalidParameterError, RunawayProgramError) as error:
@@ -93,14 +101,20 @@ def record(
             if (msg := failing_site(error)) is not None and (wrong := shape_error(msg, raised_at(error))):
                 raise wrong from error
             failure = recorder.failed(error)
+    if wants_more:
+        return record(program, word, wishes, follow, foresight, alike)
+    if failure is not None and not by_functions:
+        # Maybe it would not have failed if PyTorch's functions took numbers of different precision.
+        again = record(program, word, wishes, follow, foresight, alike, by_functions=True)
+        if not isinstance(again, FailedRun):
+            program.watched.add("functions")
+        return again
     if failure is not None:
         if follow is not None or not any(recorder.continuous):
             return failure
         # Maybe it would not have failed with the numbers that it asked for, and got no numbers.
         again = record(program, word, wishes, as_numbers=True)
         return failure if isinstance(again, FailedRun) else again
-    if recorder.reach is None and program.watched:
-        return record(program, word, wishes, follow, foresight, alike)
     run = recorder.run()
     is_settled = recorder.influence is not None and not recorder.influence.has_say
     if foresight is not None:
@@ -126,7 +140,8 @@ class _Recorder(Messenger):
     ) -> None:
         super().__init__()
         self.influence, self.course = influence, course
-        self.reach = Influence(goes_on=True) if program.watched else None  # of continuous sites
+        # Of continuous sites.
+        self.reach = Influence(goes_on=True) if "continuous" in program.watched else None
         self.settled: list[Draw] = []  # draws before any continuous value had a say
         self.program, self.word, self.wishes, self.follow = program, word, wishes, follow
         self.lookups = Lookups(self, compared=self._compared)
@@ -201,35 +216,38 @@ class _Recorder(Messenger):
                 self._sample(msg)
 
     def _sample(self, msg: Any) -> None:
-        self.log.add(msg["name"], is_random="tensor(" in msg["name"])
+        name = msg["name"]
+        self.log.add(name, is_random="tensor(" in name)
         self.log.check_limits()
         if functorch_level() is not None:
             raise ProgramError(
-                f"The program draws the site {msg['name']!r} at {caller()} inside a function that PyTorch "
+                f"The program draws the site {name!r} at {caller()} inside a function that PyTorch "
                 "transforms (vmap, grad, ...). Draw sites outside it, or in a pyro.plate."
             )
         take_data(msg, torch.as_tensor)
         marks_fixed(msg)
-        name, observed = msg["name"], is_observation(msg)
+        latent, observed = is_latent(msg), is_observation(msg)
         told = self.wishes.simulate is not None if is_deterministic(msg) else self.wishes.data and observed
         if told:
             self.observed[name] = as_numpy(msg["value"])
-        if self.wishes.puts_in(name, latent=is_latent(msg), observed=observed):
+        if self.wishes.puts_in(name, latent=latent, observed=observed):
             msg["value"], msg["is_observed"] = None, False
+            latent = is_latent(msg)
         elif self.wishes.simulates(name, observed=observed):
             unobserve(msg)
+            latent = is_latent(msg)
         # Of a run along a path, the distributions of continuous sites alone.
-        matters = self.follow is None or (is_latent(msg) and msg["name"] not in self.forced)
+        matters = self.follow is None or (latent and name not in self.forced)
         for parameter in parameters(msg["fn"]):
             if matters:
                 self.overlook(parameter.value)
             if not parameter.allows(as_numpy(parameter.value, copy=False)):
-                self.invalid.append(parameter.outside(msg["name"], caller()))
+                self.invalid.append(parameter.outside(name, caller()))
         if msg["value"] is None:
             check_distribution(msg)
             if isinstance(msg["fn"], dist.Uniform):
-                check_proper(msg["name"], as_numpy(msg["fn"].low), as_numpy(msg["fn"].high))
-            self._draw(msg)
+                check_proper(name, as_numpy(msg["fn"].low), as_numpy(msg["fn"].high))
+            self._draw(msg, latent=latent)
 
     def _pyro_param(self, msg: Any) -> None:
         self.parameters.give(msg)
@@ -237,10 +255,10 @@ class _Recorder(Messenger):
     def _pyro_post_param(self, msg: Any) -> None:
         self.parameters.keep(msg)
 
-    def _draw(self, msg: Any) -> None:
+    def _draw(self, msg: Any, *, latent: bool) -> None:
         self._reseed()
         is_forced = msg["name"] in self.forced
-        draw = None if is_forced else self._settled_draw(msg)
+        draw = self._settled_draw(msg) if latent and not is_forced else None
         try:
             with nullcontext() if self.influence is None or not is_forced else self.influence.paused():
                 value = msg["fn"](*msg["args"], **msg["kwargs"])
@@ -257,34 +275,39 @@ class _Recorder(Messenger):
         name = msg["name"]
         if msg["infer"].get(SIMULATED):
             self.observed[name] = as_numpy(value)
-        elif is_latent(msg):
+        elif latent:
             if not is_forced:
                 self._note(draw, value)
             given = self._given_value(msg, value)
-            value = value if given is None else given
-            if self.reach is not None and not is_discrete(msg):
-                self.reach.add(value)
+            if given is not None:
+                value = given
             if is_discrete(msg):
-                value = self._pin(name, value)
+                value = self._forced_value(name, value)
                 self.scalars |= set() if by_element(msg["fn"], dist) is None else {name}
                 self._tells_of(value, frozenset({name}))
+            elif self.reach is not None:
+                self.reach.add(value)
+            array = as_numpy(value)
+            if is_discrete(msg):
+                self.pinned.append((name, as_tuples(array.astype(np.int64))))
             if given is None and self.wishes.simulate is not None:
-                self.observed[name] = as_numpy(value)
+                self.observed[name] = array
             position = len(self.addresses)
             if self.follow is not None and self.follow.addresses[position : position + 1] != (name,):
                 raise LeftPath
             self.addresses.append(name)
-            self.values[name] = as_engine(as_numpy(value))
+            self.values[name] = as_engine(array)
         msg["value"] = value
 
     def _settled_draw(self, msg: Any) -> Draw | None:
         """A site that is drawn the same way in each run with the same discrete draws before it."""
-        if self.influence is None or self.influence.has_say or not is_latent(msg):
+        if self.influence is None or self.influence.has_say:
             return None
         known = None if self.course is None else self.course.draw(msg["name"])
         draw = known or kept(msg, self._position, is_discrete=is_discrete(msg))
         # What a path leaves open may change all that comes after.
-        self.influence.has_say = draw is None or (self.follow is not None and draw.is_discrete)
+        if draw is None or (self.follow is not None and draw.is_discrete):
+            self.influence.say()
         return draw
 
     def _note(self, draw: Draw | None, value: torch.Tensor) -> None:
@@ -304,7 +327,7 @@ class _Recorder(Messenger):
         name = msg["name"]
         if name not in self.wishes.given:
             return self.wishes.check_present(name, in_plate=in_plate(msg))
-        value = torch.as_tensor(np.array(self.wishes.given[name]))
+        value = torch.from_numpy(np.array(self.wishes.given[name]))
         if not self.wishes.fits(name, tuple(value.shape), tuple(drawn.shape), in_plate=in_plate(msg)):
             return None
         if (self.wishes.supported or self.wishes.proposed) and not is_inside(msg, value):
@@ -315,11 +338,8 @@ class _Recorder(Messenger):
             value = torch.where(value.isnan(), drawn, value)
         return value.to(drawn.dtype)
 
-    def _pin(self, name: str, value: torch.Tensor) -> torch.Tensor:
-        if name in self.forced:
-            value = torch.as_tensor(self.forced[name]).to(value.dtype)
-        self.pinned.append((name, as_tuples(as_numpy(value).astype(np.int64))))
-        return value
+    def _forced_value(self, name: str, value: torch.Tensor) -> torch.Tensor:
+        return torch.as_tensor(self.forced[name]).to(value.dtype) if name in self.forced else value
 
     @property
     def _position(self) -> int:

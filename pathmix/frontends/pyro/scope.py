@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import pyro
 import torch
 
-from pathmix.frontends.statements import one_program
+from pathmix.doors.torch import answerable
+from pathmix.frontends.statements import one_program, only
 
 
 @contextmanager
@@ -23,6 +24,8 @@ def frontend_scope() -> Iterator[None]:
         pyro.validation_enabled(False),
         torch.random.fork_rng(devices=[]),
         store.scope(store.get_state()),
+        answerable(),
+        only("pyro"),
         _default_dtype(torch.float64 if jnp.result_type(float) == jnp.float64 else torch.float32),
     ):
         yield
