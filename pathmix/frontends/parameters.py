@@ -65,7 +65,7 @@ class Parameter(NamedTuple):
         """Whether no element is bad."""
         if value.ndim == 0 and not self.bounds.is_simplex:  # an array would take longer
             return bool(self.bounds.hold(value.item()))
-        return not self.bad(value).any()
+        return not self.bad(_distinct(value)).any()
 
     def said(self, site: str, source: Source) -> str:
         return f"The {self.name} of {self.distribution} at the site {site!r} at {source}"
@@ -78,8 +78,8 @@ def parameters(fn: Any, depth: int = 3) -> Iterator[Parameter]:
     """The parameters that can be checked by themselves, those of distributions inside included."""
     attributes = getattr(fn, "__dict__", {})
     for name, constraint, bounds in _checkable(fn):
-        if attributes.get(name) is not None:
-            yield Parameter(type(fn).__name__, name, attributes[name], constraint, bounds)
+        if (value := attributes.get(name)) is not None:
+            yield Parameter(type(fn).__name__, name, value, constraint, bounds)
     for inner in attributes.values() if depth else ():
         for part in inner if isinstance(inner, (list, tuple)) else (inner,):
             if hasattr(part, "arg_constraints"):
@@ -91,9 +91,10 @@ def _checkable(fn: Any) -> tuple[tuple[str, Any, Bounds], ...]:
     constraints = getattr(fn, "arg_constraints", {})
     if getattr(type(fn), "arg_constraints", None) is not constraints:  # those of one object
         return tuple(_simple(constraints))
-    if type(fn) not in _by_class:
-        _by_class[type(fn)] = tuple(_simple(constraints))
-    return _by_class[type(fn)]
+    found = _by_class.get(type(fn))
+    if found is None:
+        found = _by_class[type(fn)] = tuple(_simple(constraints))
+    return found
 
 
 def _simple(constraints: dict[str, Any]) -> Iterator[tuple[str, Any, Bounds]]:
@@ -123,6 +124,13 @@ def invalid(
         f"{parameter.said(site, source)} is {shown}{many}, which is outside of {parameter.constraint!r}. "
         "Check what the distribution is given; exp or softplus make a number positive."
     )
+
+
+def _distinct(value: np.ndarray) -> np.ndarray:
+    """Without the repetitions of what was broadcast to a batch; the last axis stays."""
+    if not value.size or 0 not in value.strides[:-1]:
+        return value
+    return value[tuple([0 if stride == 0 else slice(None) for stride in value.strides[:-1]])]
 
 
 def _is_simplex(constraint: Any) -> bool:

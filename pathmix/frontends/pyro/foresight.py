@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import torch
+from torch.distributions import Distribution
 
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.decisions import as_tuples
@@ -48,10 +49,32 @@ def reseed(word: int, position: int) -> None:
     torch.default_generator.manual_seed((word + position * _SPREAD) % _WORD)
 
 
+def _copied(part: Any, copies: dict[int, Any]) -> Any:
+    """A deep copy; of the libraries' distributions without asking how, which takes longest."""
+    if type(part) in _FIXED:
+        return part
+    if id(part) in copies:
+        return copies[id(part)]
+    if type(part) is torch.Tensor:
+        copied = copies[id(part)] = part.clone()
+    elif type(part).__module__.startswith(_LIBRARIES) and isinstance(part, Distribution):
+        copied = copies[id(part)] = object.__new__(type(part))
+        vars(copied).update((name, _copied(inner, copies)) for name, inner in vars(part).items())
+    else:
+        copied = copy.deepcopy(part, copies)
+    return copied
+
+
+_FIXED = {bool, int, float, str, type(None), torch.Size}
+_LIBRARIES = ("pyro.distributions.", "torch.distributions.")
+
+
 def kept(msg: Any, position: int, *, is_discrete: bool) -> Draw | None:
     """A site as it is drawn now: the program may write into the parameters later. None if that fails."""
     try:
-        distribution, arguments = copy.deepcopy((msg["fn"], (msg["args"], msg["kwargs"])))
+        copies: dict[int, Any] = {}
+        distribution = _copied(msg["fn"], copies)
+        arguments = copy.deepcopy((msg["args"], msg["kwargs"]), copies)
     except Exception:  # of a class that the user wrote
         return None
     return Draw(msg["name"], distribution, arguments, position, is_discrete)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import torch
 
-from pathmix.doors.torch import without_modes, without_torch_function
+from pathmix.doors.torch import original, without_modes, without_torch_function
 
 _ENGINE = {
     kind: (np.dtype(single), np.dtype(double))
@@ -80,11 +80,15 @@ def as_numpy(value: Any, *, copy: bool = True) -> np.ndarray:
     """A tensor's values, or a number; types that NumPy lacks become float32."""
     if not isinstance(value, torch.Tensor):
         return np.array(value)
-    with without_torch_function(), without_modes():
-        value = value.detach().cpu()
-        if value.dtype is torch.bfloat16:
-            value = value.float()
-        return np.array(value.numpy()) if copy else value.numpy()
+    with without_torch_function():
+        if value.requires_grad or not value.is_cpu or value.dtype is torch.bfloat16:
+            with without_modes():
+                value = value.detach().cpu()
+                value = value.float() if value.dtype is torch.bfloat16 else value
+        return np.array(_numpy(value)) if copy else _numpy(value)
+
+
+_numpy = original(torch.Tensor.numpy)  # where it can be answered, too
 
 
 def as_engine(values: np.ndarray) -> np.ndarray:
