@@ -14,18 +14,26 @@ aten: Any = torch.ops.aten
 
 
 def _direct(plain: Callable[..., Any], general: Callable[..., Any]) -> Callable[..., Any]:
-    """Floats of one shape need nothing of what `jax.numpy` does first, which takes longer than the rest."""
+    """Floats of one shape, and numbers, need nothing of what `jax.numpy` does first, which takes longer."""
 
-    def lowering(x: Any, *others: Any) -> Any:
-        if isinstance(x, jax.Array) and x.dtype in _FLOATS and all(_alike(x, y) for y in others):
-            return plain(x, *others)
-        return general(x, *others)
+    def lowering(*operands: Any) -> Any:
+        alike = _alike(operands)
+        return general(*operands) if alike is None else plain(*alike)
 
     return lowering
 
 
-def _alike(x: jax.Array, y: Any) -> bool:
-    return isinstance(y, jax.Array) and x.shape == y.shape and x.dtype == y.dtype
+def _alike(operands: tuple[Any, ...]) -> list[Any] | None:
+    """Operands of one type and shape, or without axes; None if they are not."""
+    arrays = [operand for operand in operands if isinstance(operand, jax.Array)]
+    if not arrays or arrays[0].dtype not in _FLOATS:
+        return None
+    dtype, shapes = arrays[0].dtype, {array.shape for array in arrays} - {()}
+    if len(shapes) > 1 or any(array.dtype != dtype for array in arrays):
+        return None
+    if not all(isinstance(operand, jax.Array) or type(operand) in (int, float) for operand in operands):
+        return None
+    return [x if isinstance(x, jax.Array) else np.asarray(x, dtype) for x in operands]
 
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -143,26 +151,26 @@ _OF_FLOATS = {
     # exponentials and powers
     aten.exp.default: _direct(jax.lax.exp, jnp.exp),
     aten.exp2.default: jnp.exp2,
-    aten.expm1.default: jnp.expm1,
+    aten.expm1.default: _direct(jax.lax.expm1, jnp.expm1),
     aten.log.default: _direct(jax.lax.log, jnp.log),
     aten.log2.default: jnp.log2,
     aten.log10.default: jnp.log10,
-    aten.log1p.default: jnp.log1p,
+    aten.log1p.default: _direct(jax.lax.log1p, jnp.log1p),
     aten.sqrt.default: _direct(jax.lax.sqrt, jnp.sqrt),
     aten.rsqrt.default: jax.lax.rsqrt,
     aten.logaddexp.default: jnp.logaddexp,
     aten.logaddexp2.default: jnp.logaddexp2,
     # trigonometry
-    aten.sin.default: jnp.sin,
-    aten.cos.default: jnp.cos,
-    aten.tan.default: jnp.tan,
+    aten.sin.default: _direct(jax.lax.sin, jnp.sin),
+    aten.cos.default: _direct(jax.lax.cos, jnp.cos),
+    aten.tan.default: _direct(jax.lax.tan, jnp.tan),
     aten.asin.default: jnp.arcsin,
     aten.acos.default: jnp.arccos,
-    aten.atan.default: jnp.arctan,
+    aten.atan.default: _direct(jax.lax.atan, jnp.arctan),
     aten.atan2.default: jnp.arctan2,
-    aten.sinh.default: jnp.sinh,
+    aten.sinh.default: _direct(jax.lax.sinh, jnp.sinh),
     aten.cosh.default: jnp.cosh,
-    aten.tanh.default: jnp.tanh,
+    aten.tanh.default: _direct(jax.lax.tanh, jnp.tanh),
     aten.asinh.default: jnp.arcsinh,
     aten.acosh.default: jnp.arccosh,
     aten.atanh.default: jnp.arctanh,
@@ -229,18 +237,18 @@ TABLE = {
     aten.frac.default: lambda x: x - jnp.trunc(x),
     aten.relu.default: lambda x: jnp.where(x <= 0, 0, x),  # NaN stays
     # comparisons and logic
-    aten.eq.Tensor: jnp.equal,
-    aten.eq.Scalar: jnp.equal,
-    aten.ne.Tensor: jnp.not_equal,
-    aten.ne.Scalar: jnp.not_equal,
+    aten.eq.Tensor: _direct(jax.lax.eq, jnp.equal),
+    aten.eq.Scalar: _direct(jax.lax.eq, jnp.equal),
+    aten.ne.Tensor: _direct(jax.lax.ne, jnp.not_equal),
+    aten.ne.Scalar: _direct(jax.lax.ne, jnp.not_equal),
     aten.lt.Tensor: _direct(jax.lax.lt, jnp.less),
-    aten.lt.Scalar: jnp.less,
+    aten.lt.Scalar: _direct(jax.lax.lt, jnp.less),
     aten.le.Tensor: _direct(jax.lax.le, jnp.less_equal),
-    aten.le.Scalar: jnp.less_equal,
+    aten.le.Scalar: _direct(jax.lax.le, jnp.less_equal),
     aten.gt.Tensor: _direct(jax.lax.gt, jnp.greater),
-    aten.gt.Scalar: jnp.greater,
+    aten.gt.Scalar: _direct(jax.lax.gt, jnp.greater),
     aten.ge.Tensor: _direct(jax.lax.ge, jnp.greater_equal),
-    aten.ge.Scalar: jnp.greater_equal,
+    aten.ge.Scalar: _direct(jax.lax.ge, jnp.greater_equal),
     aten.logical_and.default: jnp.logical_and,
     aten.logical_or.default: jnp.logical_or,
     aten.logical_xor.default: jnp.logical_xor,
