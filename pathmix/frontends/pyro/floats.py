@@ -22,7 +22,7 @@ _eligible: WeakKeyDictionary[FunctionType, bool] = WeakKeyDictionary()
 @contextmanager
 def random_floats(model: Callable[..., Any]) -> Iterator[None]:
     """Within, `float` gives a tensor for a continuous one, in the module of the model."""
-    function = function_of(model)
+    function = _function(model)
     if function is None or not _is_eligible(function):
         yield
         return
@@ -39,7 +39,7 @@ def _float(value: Any = 0.0, /) -> Any:
     return value.item() if is_number else builtins.float(value)
 
 
-def function_of(model: Any) -> FunctionType | None:
+def _function(model: Any) -> FunctionType | None:
     """The function of a partial, of a decorated one, of a method, of a module or any other object."""
     inner = inspect.unwrap(getattr(model, "func", model))
     for _ in range(8):

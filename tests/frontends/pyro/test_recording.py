@@ -1,6 +1,7 @@
 """What is heard of a run by the methods that ask tensors for numbers, and where it is made again."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pyro
@@ -147,3 +148,46 @@ def test_methods_are_pytorchs_again_after_any_end_and_in_other_threads():
         explored(bound(with_a_thread))
     assert (dict(vars(torch.Tensor)), torch.tensor, torch.equal) == before
     assert set(map(str, seen)) == {str((True, [2.0], "tensor(1.)"))}
+
+
+def referring():
+    """Programs that came by a function before pathmix did, each in another way."""
+    equal, held, item = torch.equal, {"same": [torch.equal]}, torch.Tensor.item
+
+    class Likeness:
+        same = staticmethod(torch.equal)
+
+    def by_closure():
+        if equal(kind(), torch.tensor(1)):
+            pyro.sample("y", dist.Normal(0.0, 1.0))
+
+    def by_default(same=torch.equal):
+        if same(kind(), torch.tensor(1)):
+            pyro.sample("y", dist.Normal(0.0, 1.0))
+
+    def by_container():
+        if held["same"][0](kind(), torch.tensor(1)):
+            pyro.sample("y", dist.Normal(0.0, 1.0))
+
+    def by_class():
+        if Likeness.same(kind(), torch.tensor(1)):
+            pyro.sample("y", dist.Normal(0.0, 1.0))
+
+    def by_method():
+        if item(kind()) == 1:
+            pyro.sample("y", dist.Normal(0.0, 1.0))
+
+    def inner():
+        return by_closure()
+
+    return [by_closure, by_default, by_container, by_class, by_method, inner, partial(by_default, torch.equal)]
+
+
+@pytest.mark.parametrize("model", referring(), ids=lambda model: getattr(model, "__name__", "partial"))
+def test_functions_that_the_program_refers_to(model):
+    """Their calls are heard, so that paths are those of `torch.equal` itself."""
+    program = bound(model)
+    runs = explored(program)
+    assert program.watched >= {"functions"}
+    found = {(dict(run.path.pinned)["kind"], "y" in run.path.addresses) for run in runs}
+    assert found == {(0, False), (1, True), (2, False)}
