@@ -5,9 +5,9 @@ The peer is what Pyro needs for one run: `poutine.trace(model).get_trace()` for 
 values of the path. The floors are the same runs of Pyro while PyTorch is asked to tell of every function (as
 a recorder is that needs more than the methods which ask), and of every operation without writes as well (as
 a tracer must), and nothing is done with what it tells: nobody who follows a run by these means takes less. A
-path is traced in two steps, of which the first is shown by itself: its operations are written down, then read
-by JAX. Exploring is what users have of recording: so many prior runs, those that are foreseen included, against
-as many in Pyro. Measurements alternate, with one thread of PyTorch; ratios are of medians, to Pyro.
+path is traced in two steps, of which the first is shown by itself: its operations are written down, then
+read by JAX. Exploring is what users have of recording: so many prior runs, those that are foreseen included,
+against as many in Pyro. Measurements alternate, with one thread of PyTorch; ratios are of medians, to Pyro.
 
     python -m benchmarks.pyro_tracing [--repeats 20] [--runs 200]
 """

@@ -180,7 +180,15 @@ def referring():
     def inner():
         return by_closure()
 
-    return [by_closure, by_default, by_container, by_class, by_method, inner, partial(by_default, torch.equal)]
+    return [
+        by_closure,
+        by_default,
+        by_container,
+        by_class,
+        by_method,
+        inner,
+        partial(by_default, torch.equal),
+    ]
 
 
 @pytest.mark.parametrize("model", referring(), ids=lambda model: getattr(model, "__name__", "partial"))
