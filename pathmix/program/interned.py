@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 _FROM = 1_024  # bytes: smaller ones are not worth it
+_PARTS, _PART = 16, 1_024
 _by_content: WeakValueDictionary[tuple[Any, ...], jax.Array] = WeakValueDictionary()
 _by_identity: WeakValueDictionary[int, jax.Array] = WeakValueDictionary()
 
@@ -25,12 +26,19 @@ def interned(array: jax.Array) -> jax.Array:
     if not is_plain or jax.default_backend() != "cpu":
         return array
     content = _content(array)
-    kept = _by_content.setdefault(
-        (array.shape, array.dtype, array.weak_type, zlib.crc32(content.data)), array
-    )
+    key = (array.shape, array.dtype, array.weak_type, *map(zlib.crc32, _parts(content)))
+    kept = _by_content.setdefault(key, array)
     if kept is not array and not np.array_equal(_content(kept), content):
         return array
     return _by_identity.setdefault(id(kept), kept)
+
+
+def _parts(content: np.ndarray) -> list[np.ndarray]:
+    """Of large data a part here and there, by which they are found; all is compared in the end."""
+    if len(content) <= _PARTS * _PART:
+        return [content]
+    starts = np.linspace(0, len(content) - _PART, _PARTS).astype(int)
+    return [content[start : start + _PART] for start in starts]
 
 
 def _content(array: jax.Array) -> np.ndarray:

@@ -54,10 +54,18 @@ class FlatGraph:
         """The same for traces of the same operations on the same numbers."""
         numbers = {node: f"%{i}" for i, node in enumerate((*self.inputs, *self.constants, *self.operations))}
         digest = hashlib.blake2b()
+        # By where numbers lie, which are kept for as long: many constants are views of the data.
+        checked: dict[tuple[int, int], tuple[bytes, np.ndarray]] = {}
         for value in self.constants.values():
             digest.update(f"{value.dtype} {tuple(value.shape)} ".encode())
-            content = np.ascontiguousarray(once(value)).data
-            digest.update(content if content.nbytes < _LARGE else zlib.crc32(content).to_bytes(4))
+            content = np.ascontiguousarray(once(value, copy=False))
+            if content.nbytes < _LARGE:
+                digest.update(content.data)
+                continue
+            place = content.ctypes.data, content.nbytes
+            if place not in checked:
+                checked[place] = zlib.crc32(content.data).to_bytes(4), content
+            digest.update(checked[place][0])
         for node in self.operations:
             digest.update(repr((node.target, replaced((node.args, node.kwargs), Node, numbers.get))).encode())
         digest.update(repr([numbers[node] for node in self.outputs]).encode())

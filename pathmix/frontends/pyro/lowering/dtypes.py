@@ -69,11 +69,11 @@ def stored(value: torch.Tensor) -> Stored:
     return Stored(jnp.asarray(once(value), dtype=as_jax_dtype(value.dtype)), tuple(value.shape))
 
 
-def once(value: torch.Tensor) -> np.ndarray:
+def once(value: torch.Tensor, *, copy: bool = True) -> np.ndarray:
     """A tensor's values; what was expanded has one element."""
     value = value.detach().resolve_conj().resolve_neg()
     repeated = [size > 1 and stride == 0 for size, stride in zip(value.shape, value.stride(), strict=True)]
-    return as_numpy(value[tuple(slice(0, 1) if r else slice(None) for r in repeated)])
+    return as_numpy(value[tuple(slice(0, 1) if r else slice(None) for r in repeated)], copy=copy)
 
 
 def as_numpy(value: Any, *, copy: bool = True) -> np.ndarray:
