@@ -4,8 +4,7 @@ Answering `torch.equal` changes nothing of what such a name stands for: only a m
 """
 
 import functools
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -17,20 +16,7 @@ _MOST = 20_000  # objects
 
 
 def has_own_names(model: Callable[..., Any]) -> bool:
-    """Whether a module that is loaded has one, or anything that the model refers to."""
-    return _some_module_has(len(sys.modules)) or _refers(model)
-
-
-@functools.lru_cache(1)
-def _some_module_has(loaded: int) -> bool:
-    """Asked once for each number of loaded modules."""
-    del loaded
-    modules = [module for name, module in list(sys.modules.items()) if not _is_library(name)]
-    return any(_has(list(getattr(module, "__dict__", {}).values())) for module in modules)
-
-
-def _refers(model: Any) -> bool:
-    """Whether there is a way from one object to the next to such a function."""
+    """Whether there is a way from the model, from one object to the next, to such a function."""
     waiting, seen = [model], {id(model): model}
     while waiting and len(seen) < _MOST:
         for inner in _within(waiting.pop()):
@@ -53,26 +39,37 @@ def _within(thing: Any) -> Iterator[Any]:
                     continue
             yield from thing.__defaults__ or ()
             yield from (thing.__kwdefaults__ or {}).values()
-            yield from (
-                thing.__globals__[name] for name in _names(thing.__code__) if name in thing.__globals__
-            )
+            yield from _named(thing.__globals__, frozenset(_names(thing.__code__)))
             yield from vars(thing).values()
         case MethodType():
             yield from (thing.__func__, thing.__self__)
         case functools.partial():
             yield from (thing.func, *thing.args, *thing.keywords.values())
         case dict():
-            yield from thing.values()
+            yield from list(thing.values())
         case list() | tuple() | set() | frozenset():
-            yield from thing
+            yield from list(thing)
         case staticmethod() | classmethod():
             yield thing.__func__
-        case ModuleType() | type():
-            if not _is_library(thing.__name__ if isinstance(thing, ModuleType) else thing.__module__):
-                yield from list(vars(thing).values())
-        case _ if hasattr(thing, "__dict__"):
+        case property():
+            yield thing.fget
+        case type():
+            if not _is_library(thing.__module__):
+                yield from (*thing.__bases__, *vars(thing).values())
+        case _ if hasattr(thing, "__dict__") and not isinstance(thing, ModuleType):
             yield type(thing)
             yield from list(vars(thing).values())
+
+
+def _named(space: Mapping[str, Any], names: frozenset[str]) -> Iterator[Any]:
+    """What names stand for, and what they do in the modules among that."""
+    for name in names.intersection(space):
+        value = space[name]
+        if not isinstance(value, ModuleType):
+            yield value
+        elif not _is_library(value.__name__):
+            # Without the name that led here, so that modules which name each other come to an end.
+            yield from _named(vars(value), names - {name})
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -85,7 +82,3 @@ def _names(code: CodeType) -> Iterator[str]:
 
 def _is_library(name: str) -> bool:
     return name.partition(".")[0] in _LIBRARIES
-
-
-def _has(values: Iterable[Any]) -> bool:
-    return not _LOOKS.isdisjoint(map(id, values))
