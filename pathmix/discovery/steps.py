@@ -27,8 +27,9 @@ class Step(NamedTuple):
     probability: float | None  # given the steps before, where it is exactly known
     is_implied: bool = False  # a decision that cannot come out otherwise, after the steps before
     way: str = ""  # how the outcome reads: `k=2`, `-4 < u <= -3`
-    other: str = ""  # and how the other one of a yes or no does
-    about: str = ""  # the single number that a decision bounds
+    about: str = ""  # the single number that this bounds, with all that was said of it before
+    other: str = ""  # how the other outcome of a yes or no reads
+    about_other: str = ""
 
 
 def steps(slp: StraightLineProgram, draws: SiteRows) -> list[Step]:
@@ -46,8 +47,11 @@ def steps(slp: StraightLineProgram, draws: SiteRows) -> list[Step]:
             decision, place = slp.path.decisions[number], str(slp.sources[number])
             chance, is_implied = boxes.narrow(number)
             is_binary = decision.kind == "bool"
+            reading = boxes.reading(number)
+            if reading is None:  # whatever other decisions say, this one cannot come out otherwise
+                chance, is_implied, reading = 1.0, True, _Reading(decision_text(slp, number))
             step = Step(place, decision.value, False, is_binary, number, chance, is_implied)
-            found.append(step._replace(**boxes.reading(number)._asdict()))
+            found.append(step._replace(**reading._asdict()))
         if position < len(slp.sites) and (name := slp.sites[position].name) in pinned:
             term = terms.get(name)
             chance = None if term is None else math.exp(term)
@@ -57,11 +61,12 @@ def steps(slp: StraightLineProgram, draws: SiteRows) -> list[Step]:
 
 
 class _Reading(NamedTuple):
-    """How the outcome of a decision reads."""
+    """How the outcome of a decision reads, and how the other one would."""
 
     way: str
-    other: str = ""
     about: str = ""
+    other: str = ""
+    about_other: str = ""
 
 
 class _Boxes:
@@ -74,22 +79,32 @@ class _Boxes:
         self.mass: float = 1.0
         self.bounds: Box = {}  # of single numbers, whatever other decisions say
 
-    def reading(self, number: int) -> _Reading:
-        """The bounds of a number after a decision that does nothing but bound it, else what Python saw."""
+    def reading(self, number: int) -> _Reading | None:
+        """The bounds of a number after a decision that does nothing but bound it, else what Python saw.
+
+        None if bounds imply the outcome.
+        """
         before, own = self.bounds, self.conditions[number].box
-        plain = _Reading(decision_text(self.slp, number), decision_text(self.slp, number, turned=True))
+        plain = _Reading(decision_text(self.slp, number), other=decision_text(self.slp, number, turned=True))
         merged = None if own is None else merge(self.slp, before, own)
         if own is None or merged is None:
             return plain
+        if merged == before:
+            return None
         self.bounds = merged
-        if len(own) != 1 or any(element not in merged for element in own):
+        if len(own) != 1:
             return plain
         ((element, interval),) = own.items()
         about = element_name(self.slp.sites[element[0]], element[1])
+        reading = _Reading(merged[element].describe(about), about, plain.other)
         opposite = interval.opposite
-        rest = None if opposite is None else before.get(element, EVERYTHING) & opposite
-        other = plain.other if rest is None else rest.describe(about)
-        return _Reading(merged[element].describe(about), other, about)
+        if opposite is None:
+            return reading
+        # It may reach to where the number cannot be.
+        rest = merge(self.slp, {}, {element: before.get(element, EVERYTHING) & opposite})
+        if rest is None:
+            return None
+        return reading._replace(other=rest.get(element, EVERYTHING).describe(about), about_other=about)
 
     def narrow(self, number: int) -> tuple[float | None, bool]:
         """The probability of one more decision, given those before, and whether these imply it."""

@@ -8,7 +8,7 @@ decisions that bound single elements whose priors are known by themselves; elsew
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ class Node:
     slp: StraightLineProgram
     ways: "dict[PinnedValue, Node | None]" = field(default_factory=dict)  # None: to the end of a path
     exact: dict[PinnedValue, float | None] = field(default_factory=dict)
-    readings: dict[PinnedValue, str] = field(default_factory=dict)  # of the ways: `k=2`, `u <= -4`
+    steps: dict[PinnedValue, Step] = field(default_factory=dict)  # of the first path that went each way
     visits: Counter[PinnedValue] = field(default_factory=Counter)  # prior runs
     tried: set[PinnedValue] = field(default_factory=set)
     is_discrete: bool = True  # discrete sites alone lead here
@@ -68,7 +68,25 @@ class Node:
         """Whether there are no other ways."""
         if not self.step.is_site:
             return self.step.is_implied or (self.step.is_binary and len(self.ways) == 2)
-        return self.is_exact and self._rest <= rounding(len(self.ways))
+        has_all = len(self.ways) == self._values
+        return has_all or (self.is_exact and self._rest <= rounding(len(self.ways)))
+
+    @property
+    def _values(self) -> float:
+        """How many a discrete site can take, at most; infinite where that is not known."""
+        bounds = self._bounds
+        if bounds is None:
+            return math.inf
+        low, high = (np.broadcast_to(np.asarray(bound, float), self._shape) for bound in bounds)
+        return float(np.prod(high - low + 1.0))
+
+    @property
+    def _bounds(self) -> tuple[Any, Any] | None:
+        return None if self.site is None else self.site.bounds_here or self.site.bounds
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        return () if self.site is None else self.site.shape
 
     def exact_chance(self, way: PinnedValue) -> float | None:
         """The probability of a way, if it is known; that of a no is also what a yes lacks to one."""
@@ -119,14 +137,18 @@ class Node:
 
     def untried(self, count: int) -> list[PinnedValue]:
         """Some values of a discrete site that were not tried, those nearest to what was seen first."""
-        if self.site is None:
-            return []
-        bounds = self.site.bounds_here or self.site.bounds
-        if bounds is None:
+        return self._near(count, without=self.tried)
+
+    def unseen(self, count: int) -> list[PinnedValue]:
+        """Some that no path has, whether they were tried or not."""
+        return self._near(count, without=self.ways)
+
+    def _near(self, count: int, without: Collection[PinnedValue]) -> list[PinnedValue]:
+        if self.site is None or self._bounds is None:
             return []
         likeliest = max(self.ways, key=lambda way: self.chance(way).probability)
-        new = (value for value in values_near(self.site, bounds, likeliest) if value not in self.tried)
-        return list(itertools.islice(new, count))
+        near = values_near(self.site, self._bounds, likeliest)
+        return list(itertools.islice((value for value in near if value not in without), count))
 
 
 class Tree:
@@ -151,7 +173,7 @@ class Tree:
                 else:
                     parent.ways[way] = node
             node.ways.setdefault(step.outcome, None)
-            node.readings.setdefault(step.outcome, step.way)
+            node.steps.setdefault(step.outcome, step)
             node.tried.add(step.outcome)
             if node.exact.get(step.outcome) is None:
                 node.exact[step.outcome] = step.probability

@@ -138,7 +138,8 @@ def combine(
     return Posterior(
         paths=tuple(fitted for _, fitted in paths),
         discovery=report,
-        tree=found.tree or tree_of((path.slp, path.draws, path.followers) for path in found.paths),
+        tree=found.tree
+        or tree_of((path.slp, path.draws, round(path.prior_mass * found.samples)) for path in found.paths),
         notes=(*own_notes, *common_notes(program, found, report, paths)),
         interrupted=interrupted,
         _program=program,

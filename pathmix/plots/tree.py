@@ -26,7 +26,7 @@ class _Node:
     inner: dict[str, "_Node"] = field(default_factory=dict)
     others: int = 0  # paths that leave it, and are not named
     other_weight: float = 0.0
-    unseen: float = 0.0  # prior mass of a branch that nobody saw
+    unseen: str = ""  # of a branch that nobody saw: what is known of it
 
 
 def tree(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
@@ -57,8 +57,7 @@ def tree(posterior: Posterior, ax: "Axes | None" = None) -> "Axes":
 def _steps(posterior: Posterior, path: FittedPath) -> list[str]:
     """Ways through the tree; in the end a path's own name, where that is in another notation."""
     steps = list(read(posterior.tree.ways(path.path)))
-    is_told = not steps or any(part in steps for part in path.label.split(", "))
-    return steps if steps and is_told else [*steps, path.label]
+    return steps if any(step in path.label for step in steps) else [*steps, path.label]
 
 
 def _add_other(root: _Node, path: FittedPath, steps: Sequence[str]) -> None:
@@ -80,7 +79,8 @@ def _add_unseen(root: _Node, posterior: Posterior) -> None:
             node = None if node is None else node.inner.get(step)
         if node is not None and left.mass >= _LITTLE:
             text = ", ".join(left.ways)
-            node.inner[text] = _Node(text, unseen=left.mass)
+            about = "" if left.is_exact else "perhaps "
+            node.inner[text] = _Node(text, unseen=f"unseen, {about}{left.mass:.2g} of the prior")
 
 
 def _joined(node: _Node) -> _Node:
@@ -112,7 +112,7 @@ def _draw(ax: "Axes", node: _Node, depth: int, top: float) -> float:
     own = (places[0][1] + places[-1][1]) / 2
     for other, place in places:
         colour = colours(1)[0] if other.weight > 1e-3 else OTHERS
-        share = f"unseen, {other.unseen:.2g} of the prior" if other.unseen else f"{other.weight:.3g}"
+        share = other.unseen or f"{other.weight:.3g}"
         ax.plot(
             [depth, depth + 0.25, depth + 1],
             [own, place, place],

@@ -72,10 +72,13 @@ class Interval:
         return low, high
 
     def describe(self, name: str) -> str:
-        left = "" if self.lower == -INF else f"{self.lower:g} {'<=' if self.lower_closed else '<'} "
-        right = "" if self.upper == INF else f" {'<=' if self.upper_closed else '<'} {self.upper:g}"
+        lower, upper = f"{self.lower:g}", f"{self.upper:g}"
+        if lower == upper:  # in so few digits
+            lower, upper = repr(self.lower), repr(self.upper)
+        left = "" if self.lower == -INF else f"{lower} {'<=' if self.lower_closed else '<'} "
+        right = "" if self.upper == INF else f" {'<=' if self.upper_closed else '<'} {upper}"
         if left and not right:
-            return f"{name} {'>=' if self.lower_closed else '>'} {self.lower:g}"
+            return f"{name} {'>=' if self.lower_closed else '>'} {lower}"
         return f"{left}{name}{right}"
 
 

@@ -103,12 +103,12 @@ def _taken_together(parts: Sequence[str]) -> Iterator[str]:
 
 
 def decision_text(slp: StraightLineProgram, index: int, *, turned: bool = False) -> str:
-    """How a decision came out; `turned`, how it did not."""
+    """How a decision came out; `turned`, how a yes or no did not, and what else is looked at."""
     decision, source = slp.path.decisions[index], slp.sources[index]
     text = source.text or str(source)
     if decision.kind == "bool":
         return text if bool(decision.value) != turned else f"not ({text})"
-    return f"{text} {'other than' if turned else '='} {shown(decision.value)}"
+    return text if turned else f"{text} = {shown(decision.value)}"
 
 
 def assignment(name: str, value: Any) -> str:

@@ -213,6 +213,17 @@ def test_paths_with_names_of_their_own():
     assert sorted(texts) == ["k=0, a", "k=1, b"]
 
 
+def test_values_of_vectors_are_there_once():
+    def model(y):
+        z = numpyro.sample("z", dist.Bernoulli(0.5).expand([2]).to_event(1))
+        x = numpyro.sample("x", dist.Normal(0, 1)) if z[0] + z[1] == 1 else 0.0
+        numpyro.sample("y", dist.Normal(x, 1), obs=y)
+
+    posterior = pathmix.SDVI(model, allocation=pathmix.Uniform(50), starts=1).run(0, 1.0)
+    texts = [text.get_text().rsplit(maxsplit=1)[0] for text in plots.tree(posterior).texts]
+    assert sorted(texts) == ["z=(0, 0)", "z=(0, 1)", "z=(1, 0)", "z=(1, 1)"]
+
+
 def test_a_marginal_as_narrow_as_numbers_are():
     def model(y):
         z = numpyro.sample("z", dist.Normal(0, 1))
