@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
@@ -71,22 +72,17 @@ class Node:
         has_all = len(self.ways) == self._values
         return has_all or (self.is_exact and self._rest <= rounding(len(self.ways)))
 
-    @property
+    @cached_property
     def _values(self) -> float:
         """How many a discrete site can take, at most; infinite where that is not known."""
-        bounds = self._bounds
-        if bounds is None:
+        if self.site is None or self._bounds is None:
             return math.inf
-        low, high = (np.broadcast_to(np.asarray(bound, float), self._shape) for bound in bounds)
+        low, high = (np.broadcast_to(np.asarray(bound, float), self.site.shape) for bound in self._bounds)
         return float(np.prod(high - low + 1.0))
 
     @property
     def _bounds(self) -> tuple[Any, Any] | None:
         return None if self.site is None else self.site.bounds_here or self.site.bounds
-
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return () if self.site is None else self.site.shape
 
     def exact_chance(self, way: PinnedValue) -> float | None:
         """The probability of a way, if it is known; that of a no is also what a yes lacks to one."""

@@ -240,7 +240,7 @@ def test_other_numbers_that_are_looked_at():
     (left,) = found.tree.unexplored()
     seen = {int(path.slp.path.decisions[0].value) for path in found.paths}
     text, _, others = left.ways[0].partition(" other than ")
-    assert text == "float(int(jnp.floor(u)))" or "floor(u)" in text
+    assert "floor(u)" in text
     assert {int(other) for other in others.split(", ")} == seen
 
 
