@@ -105,7 +105,8 @@ DIFFERENCES = (
     "SDVI has 3,000 prior runs and 300,000 iterations with 3 starts and a learning rate of 0.03, instead of "
     "1,000, 1,000,000, one and 0.005. BBVI has 2,000 steps at 0.02 instead of 100,000 at 0.005, DCC 200 "
     "iterations instead of 1,000. SDVI (guided) has 200 prior runs, from which `Guided` goes on for four "
-    "rounds of 32 paths, with 400 iterations for each. SDVI (defaults) is `SDVI(model)`."
+    "rounds of 32 paths, with 400 iterations for each: the kernels that it finds beyond those of prior runs "
+    "have more evidence, and predict the months held out worse. SDVI (defaults) is `SDVI(model)`."
 )
 
 
