@@ -63,13 +63,13 @@ _FULL = {
     "two_branches": {"prior_runs": 25, "budget": 100, "keep": 1, "rounds": [1, 2, 4, 8, 16]},
     "ten_branches": {"prior_runs": 125, "budget": 2_000, "keep": 3, "rounds": [1, 2, 4, 8, 16]},
     "mixture": {"prior_runs": 250, "budget": 5_000, "keep": 10, "rounds": [1, 2, 4]},
-    "gaussian_process": {"prior_runs": 750, "budget": 75_000, "keep": 10, "rounds": [1, 2, 4]},
+    "gaussian_process": {"prior_runs": 100, "budget": 10_000, "keep": 10, "rounds": [1, 2]},
 }
 PRESETS = {
     "quick": Preset({name: _settings(name, size) for name, size in _QUICK.items()}, dict.fromkeys(_QUICK, 1)),
     "full": Preset(
         {name: _settings(name, size) for name, size in _FULL.items()},
-        {"two_branches": 10, "ten_branches": 10, "mixture": 5, "gaussian_process": 5},
+        {"two_branches": 10, "ten_branches": 10, "mixture": 5, "gaussian_process": 3},
     ),
 }
 DIFFERENCES = (
