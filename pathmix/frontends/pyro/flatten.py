@@ -132,8 +132,7 @@ def flatten(
 
     def watched(*values: torch.Tensor) -> list[torch.Tensor]:
         with _Captured(), traced_functions(tape.write_down):
-            # An output is what it is now, whatever the inputs become.
-            return [torch.clone(torch.as_tensor(output)) for output in function(*values)]
+            return [torch.as_tensor(output) for output in function(*values)]
 
     nodes = tuple(tape.input(tensor, is_pinned=i in pinned) for i, tensor in enumerate(inputs))
     with torch.enable_grad(), tape:
