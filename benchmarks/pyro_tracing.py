@@ -6,8 +6,9 @@ values of the path. The floors are the same runs of Pyro while PyTorch is asked 
 a recorder is that needs more than the methods which ask), and of every operation without writes as well (as
 a tracer must), and nothing is done with what it tells: nobody who follows a run by these means takes less. A
 path is traced in two steps, of which the first is shown by itself: its operations are written down, then
-read by JAX. Exploring is what users have of recording: so many prior runs, those that are foreseen included,
-against as many in Pyro. Measurements alternate, with one thread of PyTorch; ratios are of medians, to Pyro.
+read by JAX. The floor of both adds what JAX needs to read the finished graph, which is its own language.
+Exploring is what users have of recording: so many prior runs, those that are foreseen included, against as
+many in Pyro. Measurements alternate, with one thread of PyTorch; ratios are of medians, to Pyro.
 
     python -m benchmarks.pyro_tracing [--repeats 20] [--runs 200]
 """
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 import pyro
 import torch
@@ -106,7 +108,7 @@ def timed(function: Callable) -> float:
 
 
 def measured(case: Case, repeats: int) -> list[float]:
-    """Medians of a run in Pyro, its floor, a recorded one; with the density, its floor, a trace's two."""
+    """Medians of a run in Pyro, its floor, a recorded one; with the density, two floors, a trace's two."""
     args = case.data()
     program = bind(case.model, args)
     peer = _Forced(case.pinned)(case.model)
@@ -121,6 +123,15 @@ def measured(case: Case, repeats: int) -> list[float]:
     def density() -> None:
         poutine.trace(peer).get_trace(*program.args).log_prob_sum()
 
+    shapes = [variable.aval for variable in slp.graph.inputs]
+
+    def read() -> None:
+        jax.make_jaxpr(lambda *inputs: slp.graph(slp.graph.consts, inputs))(*shapes)
+
+    def told_of_operations_and_read() -> None:
+        told_of_operations(density)
+        read()
+
     with frontend_scope():
         sides = [
             run,
@@ -128,6 +139,7 @@ def measured(case: Case, repeats: int) -> list[float]:
             lambda: record(program, 1, one),
             density,
             lambda: told_of_operations(density),
+            told_of_operations_and_read,
             lambda: written_down(program, recorded, slp),
             lambda: replay(program, recorded),
         ]
@@ -169,15 +181,17 @@ def main() -> None:
     pyro.enable_validation(False)
     print(
         f"{'path':<26}{'run':>10}{'floor':>8}{'recorded':>10}{'density':>14}{'floor':>8}{'written down':>14}"
-        f"{'traced':>8}"
+        f"{'floor':>8}{'traced':>8}"
     )
     for case in CASES:
         with engine_scope(Engine("float64", cache=False)):
-            run, told, recorded, density, told_more, written, traced = measured(case, options.repeats)
+            run, told, recorded, density, told_more, read_too, written, traced = measured(
+                case, options.repeats
+            )
         print(
             f"{case.name:<26}{run * 1e3:>7.2f} ms{told / run:>8.1f}{recorded / run:>10.1f}"
             f"{density * 1e3:>11.2f} ms{told_more / density:>8.1f}{written / density:>14.1f}"
-            f"{traced / density:>8.1f}"
+            f"{read_too / density:>8.1f}{traced / density:>8.1f}"
         )
     print(f"\n{'prior runs':<26}{'in Pyro':>10}{'explored':>12}{'ratio':>8}{'made':>8}")
     for case in CASES:
