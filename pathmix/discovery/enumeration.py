@@ -10,6 +10,7 @@ from pathmix.discovery.runs import PriorRuns
 from pathmix.discovery.search import Search, SearchExpedition
 from pathmix.discovery.tree import Node
 from pathmix.errors import OptionError
+from pathmix.program.path import PinnedValue
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 
@@ -17,6 +18,7 @@ _ROWS = 64  # runs of one batch
 _AT_ONCE = 16  # values of a site
 _COPIES, _FEWEST = 4, 16  # runs for each value, and in all: what comes after may differ
 _LATELY = 8  # steps, by which it is told whether there is an end
+_FEW_PLACES = 128  # with values less probable than rounding: the data may want them all the same
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,17 @@ def enumerate_values(search: Search, cover: float, most: int, structures: int | 
     """Put in values that were not seen, until `cover` of the prior mass is, or there are `most` paths.
 
     With a number of structures, while there are no more of them, and it seems that `most` paths will do.
+    Where few values are left with next to no probability, these are tried.
     """
+    _enumerate(search, cover, most, structures)
+    places = [node for node in search.weighed_tree().nodes if node.hides]
+    for node in places if len(places) <= _FEW_PLACES else ():
+        if len(search.slps) < most and not search.too_much:
+            _try(search, node, node.hides[:_AT_ONCE], len(search.slps), fewest=1)
+    search.weighed_tree()
+
+
+def _enumerate(search: Search, cover: float, most: int, structures: int | None) -> None:
     tree = search.weighed_tree()
     past: list[tuple[int, float]] = []  # paths known, and what was left, step by step
     for number in range(most):
@@ -82,16 +94,21 @@ def enumerate_values(search: Search, cover: float, most: int, structures: int | 
 
 def _went_on(search: Search, node: Node, number: int) -> bool:
     """Whether there was anything to try at a place."""
-    seed = search.seed.child(1 << 20, number)
     if node.site is None:
-        return search.force(node, seed)
+        return search.force(node, search.seed.child(1 << 20, number))
     values = node.untried(_AT_ONCE)
-    if not values:
-        return False
+    if values:
+        _try(search, node, values, number)
+    return bool(values)
+
+
+def _try(search: Search, node: Node, values: list[PinnedValue], number: int, fewest: int = _FEWEST) -> None:
+    """Runs with values put in at a discrete site."""
+    assert node.site is not None
     node.tried.update(values)
     rows = np.arange(_ROWS)
     given = {name: column[rows % len(column)] for name, column in search.leading_to(node).items()}
     given[node.site.name] = np.array(values)[rows % len(values)]
-    enough = min(max(_COPIES * len(values), _FEWEST), _ROWS)
+    enough = min(max(_COPIES * len(values), fewest), _ROWS)
+    seed = search.seed.child(1 << 20, number)
     search.with_values(given, seed, rows=enough, counted=node.is_discrete)
-    return True

@@ -155,7 +155,7 @@ def _fork(node: Node, numbers: dict[Node, int]) -> Fork:
         mass=node.mass,
         ways=tuple(ways),
         unseen=node.unseen_share,
-        unseen_is_exact=node.is_exact,
+        unseen_is_exact=node.is_known,
         unseen_ways=() if node.is_complete else _unseen(node),
         unseen_about="" if node.is_complete else node.step.about_other,
     )

@@ -176,6 +176,7 @@ class Search:
             slp = self.replays.replay(batch_run)
             slp = replace(slp, settled=settled_of(slp))
             if doubtful and not is_supported(slp):
+                self.tree.rule_out(slp, batch_run.values)
                 return
             self.slps[path] = slp
             self.natural[path], self.forced[path] = _Rows(), _Rows()
@@ -270,10 +271,13 @@ class Search:
         for path in (*self.slps, *(path for path in self.counts if path not in self.slps)):
             cell = cell_of(tree, path) if path in self.slps else None
             sightings.append(Sighting(cell, self.counts[path], self.first[path], self.others[path]))
-        is_open = any(not node.step.is_site and not node.is_complete for node in tree.nodes)
-        is_whole = not self.failures.count and not self.failures.endless
         return prior_mass(
-            sightings, self.samples, is_whole=is_whole, is_open=is_open, endless=self.failures.endless
+            sightings,
+            self.samples,
+            is_whole=not self.failures.count and not self.failures.endless,
+            is_open=tree.is_open,
+            hidden=tree.hidden,
+            endless=self.failures.endless,
         )
 
 

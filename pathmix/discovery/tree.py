@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from pathmix.discovery.chances import chances
 from pathmix.discovery.steps import Step, steps
 from pathmix.program.path import Path, PinnedValue
 from pathmix.program.slp import Site, StraightLineProgram
 from pathmix.program.values import SiteRows
 
-_NOTHING = 1e-14  # prior mass: rounding
 _PRECISION = (float(np.finfo(np.float32).eps), float(np.finfo(np.float64).eps))  # of the engine
 _ROUNDINGS = 64  # of the sum of all probabilities, for each of them
 _LITTLE = 1e-3  # of a probability that is asked for
 _MOST_VALUES = 2**16  # of a vector, that are listed
+_MOST_ASKED = 2**12  # values of a site, whose probabilities are asked for
 
 
 class Chance(NamedTuple):
@@ -49,6 +50,7 @@ class Node:
     steps: dict[PinnedValue, Step] = field(default_factory=dict)  # of the first path that went each way
     visits: Counter[PinnedValue] = field(default_factory=Counter)  # prior runs
     tried: set[PinnedValue] = field(default_factory=set)
+    never: set[PinnedValue] = field(default_factory=set)  # values that cannot be drawn
     is_discrete: bool = True  # discrete sites alone lead here
     was_forced: bool = False  # the other side of a decision was looked for
     mass: float = 1.0  # prior probability of coming here, exact or estimated
@@ -69,8 +71,49 @@ class Node:
         """Whether there are no other ways."""
         if not self.step.is_site:
             return self.step.is_implied or (self.step.is_binary and len(self.ways) == 2)
-        has_all = len(self.ways) == self._values
-        return has_all or (self.is_exact and self._rest <= rounding(len(self.ways)))
+        without = self.never if self.is_exact else ()
+        return len(self.ways) + len(without) == self._values or (self._is_hidden and self._hidden == 0)
+
+    @property
+    def _is_hidden(self) -> bool:
+        """Whether the ways that were seen have all the probability, up to rounding."""
+        return self.is_exact and self._rest <= rounding(len(self.ways))
+
+    @property
+    def _hidden(self) -> float:
+        """The probability of what rounding hides; what that may be, where it is not known."""
+        if self._rare is None:
+            return rounding(len(self.ways)) if self._is_lattice else 0.0
+        gone = self.ways.keys() | self.never
+        return math.fsum(chance for value, chance in self._rare.items() if value not in gone)
+
+    @cached_property
+    def _rare(self) -> dict[PinnedValue, float] | None:
+        """Values that nobody saw once the others had all the probability; None where they are not known."""
+        if self._bounds is None or self._values - len(self.ways) > _MOST_ASKED:
+            return None
+        values = self._near(_MOST_ASKED, without=self.ways.keys() | self.never)
+        are_all = len(values) == self._values - len(self.ways) - len(self.never)
+        return chances(self.slp, self.step.number, values) if are_all else None
+
+    @property
+    def hides(self) -> list[PinnedValue]:
+        """The values that rounding hides, where there is an end to them."""
+        if not self.step.is_site or self.is_complete or not self._is_hidden or math.isinf(self._values):
+            return []
+        return self._near(_MOST_ASKED, without=self.tried | self.never)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the probability of what nobody saw is, too."""
+        if not self.is_exact or not self.step.is_site or not self._is_hidden:
+            return self.is_exact
+        return self._rare is not None or not self._is_lattice
+
+    @property
+    def _is_lattice(self) -> bool:
+        """Whether each element can be any whole number from some on, maybe to some other."""
+        return self._bounds is not None and bool(np.all(np.isfinite(self._bounds[0])))
 
     @cached_property
     def _values(self) -> float:
@@ -120,6 +163,8 @@ class Node:
         """Of the runs that come here."""
         if self.is_complete:
             return 0.0
+        if self.step.is_site and self._is_hidden:
+            return self._hidden
         return self._rest if self.is_exact else 1 / (self.visits.total() + 2)
 
     @property
@@ -133,18 +178,23 @@ class Node:
 
     def untried(self, count: int) -> list[PinnedValue]:
         """Some values of a discrete site that were not tried, those nearest to what was seen first."""
-        return self._near(count, without=self.tried)
+        return self._near(count, without=self.tried | self.never)
 
     def unseen(self, count: int) -> list[PinnedValue]:
         """Some that no path has, whether they were tried or not."""
-        return self._near(count, without=self.ways)
+        return self._near(count, without=self.ways.keys() | self.never)
 
     def _near(self, count: int, without: Collection[PinnedValue]) -> list[PinnedValue]:
         if self.site is None or self._bounds is None:
             return []
         likeliest = max(self.ways, key=lambda way: self.chance(way).probability)
         near = values_near(self.site, self._bounds, likeliest)
-        return list(itertools.islice((value for value in near if value not in without), count))
+        rare = self.__dict__.get("_rare")  # once it was asked for
+        return list(
+            itertools.islice(
+                (one for one in near if one not in without and (rare is None or one in rare)), count
+            )
+        )
 
 
 class Tree:
@@ -163,6 +213,7 @@ class Tree:
                 parent, way = ways[-1] if ways else (None, None)
                 node = Node(parent, way, step, path, slp)
                 node.is_discrete = parent is None or (parent.step.is_site and parent.is_discrete)
+                node.never |= set(slp.sites[step.number].never) if step.is_site else set()
                 self.nodes.append(node)
                 if parent is None:
                     self._root = node
@@ -176,6 +227,17 @@ class Tree:
             ways.append((node, step.outcome))
             node = node.ways[step.outcome]
         self._ways[path] = ways
+
+    def rule_out(self, slp: StraightLineProgram, draws: SiteRows) -> None:
+        """A value that was put in, and is never drawn: remember it where it was."""
+        node = self._root
+        for step in steps(slp, draws):
+            if node is None:
+                return
+            if step.is_site and step.probability == 0:
+                node.never.add(step.outcome)
+                return
+            node = node.ways.get(step.outcome)
 
     def weigh(self, visits: Mapping[Path, int]) -> None:
         """Find masses, and what is closed, given how many prior runs took each path."""
@@ -227,9 +289,24 @@ class Tree:
         return any(node.is_open for node, _ in self._ways[path])
 
     def most_left(self) -> list[Node]:
-        """Nodes with something left, those with most first."""
-        there = [(node.left, node) for node in self.nodes if not node.was_forced]
-        return [node for left, node in sorted(there, key=lambda one: -one[0]) if left > _NOTHING]
+        """Nodes with something left, those with most first. What rounding hides of a count has no end."""
+        places = [node for node in self.nodes if node.is_known or not node.is_exact]
+        there = [(node.left, node) for node in places if not node.was_forced]
+        return [node for left, node in sorted(there, key=lambda one: -one[0]) if left > 0]
+
+    @property
+    def hidden(self) -> float:
+        """Prior mass of values that nobody saw, whether or not it is more than rounding of all mass."""
+        return math.fsum(node.left for node in self.nodes if node.step.is_site and node.is_exact)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a decision came out in one way only, or a count may go on where rounding hides it."""
+        return any(
+            not node.is_complete and not (node.step.is_site and node.is_known)
+            for node in self.nodes
+            if not node.step.is_site or node.is_exact
+        )
 
 
 def rounding(count: int) -> float:

@@ -47,12 +47,19 @@ class PriorMass:
 
 
 def prior_mass(
-    seen: Sequence[Sighting], runs: int, *, is_whole: bool, is_open: bool = False, endless: int = 0
+    seen: Sequence[Sighting],
+    runs: int,
+    *,
+    is_whole: bool,
+    is_open: bool = False,
+    hidden: float = 0.0,
+    endless: int = 0,
 ) -> PriorMass:
     """The account of so many prior runs; `is_whole` says that each of them ended on one of the paths.
 
-    `is_open`: some decision came out in one way only, however improbable the other one may be. `endless` ones
-    were given up, and nobody knows which paths they would have taken.
+    `is_open`: some decision came out in one way only, however improbable the other one may be, or a count has
+    no end. `hidden` is the mass of known values that nobody saw. `endless` ones were given up, and nobody
+    knows which paths they would have taken.
     """
     kept = [(sighting, sighting.cell) for sighting in seen if sighting.cell is not None]
     if not _consistent({cell for _, cell in kept}):
@@ -68,9 +75,11 @@ def prior_mass(
         return PriorMass(masses, exact, min((once + endless) / runs, bound), bound, is_exact=False)
     found = _by_cell(kept, runs)
     # What rounding hides is not nothing: a likelihood may make up for it.
-    if is_open and found.bound == 0:
-        return replace(found, bound=rounding(len(kept)), is_exact=False)
-    return found
+    if found.bound > 0 or not (is_open or hidden):
+        return found
+    if is_open or not all(cell.is_path for _, cell in kept):
+        return replace(found, unseen=hidden, bound=max(hidden, rounding(len(kept))), is_exact=False)
+    return replace(found, unseen=hidden, bound=hidden)
 
 
 def _by_cell(seen: Sequence[tuple[Sighting, Cell]], runs: int) -> PriorMass:

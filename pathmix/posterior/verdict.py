@@ -14,6 +14,7 @@ from pathmix.posterior.stacking import Stacked
 from pathmix.posterior.status import Status
 from pathmix.posterior.weights import Weighting
 
+_HOPELESS = 1e-3  # prior runs on paths, below which more of them will hardly do
 _NOTABLE = 0.01  # a weight
 _BEYOND_DOUBT = 3.0  # errors
 _PRECISE = 0.015  # total variation that errors of weights may bring
@@ -159,13 +160,16 @@ def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:
     # The best marginal likelihood among the paths, relative to that of all together.
     best = max((path.weight / path.prior_mass for path in paths if path.prior_mass > 0), default=1.0)
     share, times = mass * best / (1 + mass * best), _NOTABLE / (mass * best)
-    matters = f"it has {100 * share:.2g}% of the weight if it is as likely as the best path seen"
+    percent = "all" if share > 0.995 else f"{100 * share:.2g}%"
+    matters = f"it has {percent} of the weight if it is as likely as the best path seen"
     if times > 1:
         matters = f"it matters if the data are {times:.2g} times as likely there as on the best path seen"
     at_most = "" if report.unseen_is_exact else "Up to "
     advice = f"More prior runs see more of it (discovery=pathmix.PriorDiscovery({10 * report.samples:_}))."
-    if report.unseen_is_exact:
-        cover = f"{1 - mass / 100:.{max(2 - math.floor(math.log10(mass)), 3)}f}".rstrip("0")
+    if mass * report.samples < _HOPELESS:
+        advice = "No prior run will come there; discovery=pathmix.Guided(rounds=100) may."
+    elif report.unseen_is_exact:
+        cover = f"{1 - mass / 100:.{max(2 - math.floor(math.log10(mass)), 3)}f}".rstrip("0").rstrip(".")
         advice = f"discovery=pathmix.Enumeration(cover={cover}) looks for what is probable there."
     return [f"{at_most}{100 * mass:.2g}% of the prior mass is unseen: {matters}. {advice}"]
 

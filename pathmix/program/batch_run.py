@@ -65,6 +65,7 @@ class BatchRun:
         bounds: tuple[Any, Any] | None,
         bounds_here: tuple[Any, Any] | None,
         prior: Prior | None,
+        never: frozenset[int] = frozenset(),
     ) -> Site:
         """What is known of a latent site, together with what its support and its prior say."""
         values, pinned = self.values[name], dict(self.path.pinned)
@@ -78,5 +79,6 @@ class BatchRun:
             bounds=bounds,
             bounds_here=bounds_here,
             prior=prior,
+            never=never,
             is_summed=name in self.path.summed,
         )

@@ -54,6 +54,7 @@ class Site:
     bounds: tuple[Any, Any] | None  # of the support, where it is a known interval for each element
     bounds_here: tuple[Any, Any] | None = None  # of a discrete support that other pinned sites decide
     prior: Prior | None = None  # of a free site
+    never: frozenset[int] = frozenset()  # values that the probabilities of a discrete one exclude here
     is_summed: bool = False  # a discrete site that is summed out
 
 

@@ -17,6 +17,7 @@ from pathmix.frontends.masks import unmasked
 from pathmix.frontends.numpyro.inputs import inputs_behind
 from pathmix.frontends.numpyro.sites import is_discrete, is_latent, is_observation, mask_of
 from pathmix.frontends.numpyro.templates import by_template
+from pathmix.frontends.numpyro.zeros import never_drawn
 from pathmix.frontends.observations import broadcast_remark, covered, covered_before, described, flaw_of
 from pathmix.frontends.parameters import check_known, parameters
 from pathmix.frontends.priors import Named, of_elements, prior
@@ -79,7 +80,8 @@ class Density:
         is_pinned = is_latent(msg) and is_discrete(msg)
         if is_pinned:
             fn = unmasked(fn, dist)  # each value is a path of its own, and needs its probability
-        checked = "all" if is_observation(msg) else "before" if is_latent(msg) and not is_pinned else None
+        drawn = "drawn" if is_pinned else "before" if is_latent(msg) else None
+        checked = "all" if is_observation(msg) else drawn
         try:
             numbers, binds = by_template(_numbers, fn, value, msg["intermediates"], msg["scale"], checked)
         except Exception as error:
@@ -221,8 +223,8 @@ def _holds(value: Any, kind: DecisionKind, seen: Any) -> tuple[list[Any], None]:
 def _numbers(fn: Any, value: Any, intermediates: Any, scale: Any, checked: str | None) -> Any:
     """The log-density of each element, their sum, that with its scale, and whether the value can be.
 
-    Observed values are checked against the support and what comes before transforms, latent ones against the
-    latter.
+    Observed values are checked against the support and what comes before transforms, continuous ones that are
+    drawn against the latter. Pinned ones may be values that are never drawn, which only their sum tells.
     """
     if is_empty(fn, value):
         nothing = jnp.zeros(())
@@ -231,6 +233,8 @@ def _numbers(fn: Any, value: Any, intermediates: Any, scale: Any, checked: str |
     mask = jnp.asarray(mask_of(fn))
     check = {"all": covered, "before": covered_before}.get(checked or "")
     covers = [] if check is None else check(fn, jnp.asarray(value), mask, lambda x: x.astype(jnp.float32))
-    plain = jnp.sum(terms)
-    total = plain if scale is None else jnp.sum(scale * terms)
+    plain = total = jnp.sum(terms)
+    if checked == "drawn" and (never := never_drawn(fn, value)) is not None:
+        plain = jnp.where(never, -jnp.inf, plain)
+    total = total if scale is None else jnp.sum(scale * terms)
     return [terms, plain, total, *(cover.inside for cover in covers)], tuple(cover.binds for cover in covers)

@@ -95,6 +95,7 @@ def _program(
                 lowered.bounds.get(name),
                 lowered.bounds_here.get(name),
                 lowered.priors.get(name),
+                never=seen.never.get(name, frozenset()),
             )
             for name in batch_run.path.addresses
         ),

@@ -29,6 +29,7 @@ from pathmix.frontends.pyro.sites import (
     mask_of,
 )
 from pathmix.frontends.pyro.supports import Support, read_support
+from pathmix.frontends.pyro.zeros import excluded, never_drawn
 from pathmix.frontends.shapes import shape_error
 from pathmix.frontends.undecided import by_element
 from pathmix.program.arguments import take_data
@@ -75,6 +76,7 @@ class Replayer(Messenger):
         self.discrete: set[str] = set()
         self.deterministics: dict[str, torch.Tensor] = {}
         self.drawn: dict[str, torch.Tensor] = {}  # log-probabilities of pinned sites
+        self.never: dict[str, frozenset[int]] = {}  # values that they cannot have
         self.terms: dict[str, tuple[torch.Tensor, bool, bool]] = {}  # is it a prior, is it plain
         self.decided_after: list[int] = []
         self.checked: list[tuple[Parameter, str, Source]] = []  # of distributions, with their sites
@@ -149,7 +151,8 @@ class Replayer(Messenger):
                 plain = _log_prob(msg, fn)
                 terms = scale_and_mask(plain, msg["scale"], mask)
             if is_latent(msg) and is_discrete(msg) and msg["name"] not in self.path.summed:
-                self.drawn[msg["name"]] = plain.sum()
+                self.drawn[msg["name"]] = _log_probability(fn, msg["value"], plain.sum())
+                self.never[msg["name"]] = excluded(fn)
             if is_observation(msg):
                 self.observed.append(msg["name"])
                 terms = terms if empty else self._covered(msg, terms)
@@ -280,3 +283,9 @@ def _by_element(msg: Any, fn: Any) -> torch.Tensor:
 def _is_covered(msg: Any) -> bool:
     value, mask = torch.as_tensor(msg["value"]), torch.as_tensor(mask_of(msg))
     return all(bool(inside.all()) for inside, _ in covered(msg["fn"], value, mask, torch.Tensor.float))
+
+
+def _log_probability(fn: Any, value: torch.Tensor, density: torch.Tensor) -> torch.Tensor:
+    """That a pinned site has its value, which may be one that is never drawn."""
+    never = never_drawn(fn, value)
+    return density if never is None else torch.where(never, -torch.inf, density)
