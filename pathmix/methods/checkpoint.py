@@ -17,7 +17,7 @@ from pathmix.errors import ChangedError, FileError
 from pathmix.files.archive import write
 from pathmix.files.journal import Journal
 from pathmix.posterior.provenance import plainly, version_of
-from pathmix.program.fingerprints import of_arguments, of_model
+from pathmix.program.fingerprints import of_arguments, of_model, of_objects, of_taken_along
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
 from pathmix.version import __version__
@@ -25,6 +25,9 @@ from pathmix.version import __version__
 OnChange = Literal["refuse", "restart"]
 # What changes no number.
 _FREE = ("model", "threads", "executor", "cache", "progress", "checkpoint", "on_change")
+_TAKEN_ALONG = "what the model takes along"
+_OBJECTS = "the content of its arguments"
+_LATER = (_TAKEN_ALONG, _OBJECTS)
 
 
 @contextmanager
@@ -62,7 +65,9 @@ def _check(folder: Path, about: dict[str, str], on_change: OnChange) -> None:
             if on_change != "restart":
                 raise FileError(f'{file} cannot be read. Start over with on_change="restart".') from error
             before = {}
-        changed = [name for name in about if before.get(name) != about[name]]
+        # Folders of earlier versions lack some.
+        known = {name: about[name] for name in _LATER} | before
+        changed = [name for name in about if known.get(name) != about[name]]
         if not changed:
             return
         if on_change != "restart":
@@ -76,9 +81,12 @@ def _check(folder: Path, about: dict[str, str], on_change: OnChange) -> None:
 
 def _about(options: Any, program: Program, seed: Seed) -> dict[str, str]:
     """What a run depends on, in words that an error can use."""
+    arguments = program.args, program.kwargs
     found = {
         "the model": str(of_model(program.model)),
-        "its arguments": of_arguments((program.args, program.kwargs)),
+        _TAKEN_ALONG: of_taken_along(program.model),
+        "its arguments": of_arguments(arguments),
+        _OBJECTS: of_objects(arguments).digest,
         "the seed": str(seed),
         "the kind of device": jax.default_backend(),
         "the version of pathmix": __version__,

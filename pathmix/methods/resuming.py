@@ -15,7 +15,7 @@ from pathmix.engine.precision import Precision
 from pathmix.errors import ChangedError, OptionError
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.posterior import ParametersOption, Posterior
-from pathmix.program.fingerprints import of_model
+from pathmix.program.fingerprints import of_model, of_taken_along
 from pathmix.program.path import Path
 from pathmix.program.program import Program
 from pathmix.program.seeds import Seed
@@ -29,7 +29,8 @@ def resumable(
     program, seed = posterior._bound, posterior._seed
     if seed is None:
         raise OptionError("Only posteriors of SDVI can be resumed.")
-    if program.model is not model and of_model(program.model) != of_model(model):
+    fingerprints = [(of_model(one), of_taken_along(one)) for one in (program.model, model)]
+    if program.model is not model and fingerprints[0] != fingerprints[1]:
         raise ChangedError("The posterior is of another model than this SDVI.")
     if posterior._engine.precision != precision:
         raise ChangedError(

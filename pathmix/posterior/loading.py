@@ -9,15 +9,18 @@ import jax
 import numpy as np
 
 from pathmix.engine.precision import Engine, engine_scope
-from pathmix.errors import OptionError
+from pathmix.errors import ChangedError, OptionError
 from pathmix.files.archive import read
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.posterior.fitted import FittedPath
 from pathmix.posterior.posterior import Posterior
 from pathmix.posterior.saving import check_same, contents
+from pathmix.posterior.spot_checks import deviating
+from pathmix.program.fingerprints import of_objects
 from pathmix.program.program import Limits, Program
 from pathmix.program.seeds import Seed
+from pathmix.warn import warn
 
 _RUNS = 100  # that show the parameters of modules
 
@@ -27,7 +30,8 @@ def load(
 ) -> Posterior:
     """A posterior that `posterior.save(file)` wrote: the same weights, guides and draws, to the last bit.
 
-    With the model, and the arguments that it was fitted to, it predicts as well.
+    With the model, and the arguments that it was fitted to, it predicts as well. Another model, or other
+    arguments, are refused: by source, content, and the log-density at a few draws, which are in the file.
 
     Examples:
         >>> import tempfile, pathlib, numpyro, numpyro.distributions as dist, pathmix
@@ -44,7 +48,15 @@ def load(
     check_surroundings("pathmix.load", (args, kwargs))
     if model is None and (args or kwargs):
         raise OptionError("After the file comes the model, then its arguments.")
-    return _posterior(read(file), os.fspath(file), None if model is None else (model, args, kwargs, Limits()))
+    posterior = _posterior(
+        read(file), os.fspath(file), None if model is None else (model, args, kwargs, Limits())
+    )
+    if untold := of_objects((args, kwargs)).untold:
+        warn(
+            f"Of {' and '.join(untold)} among the arguments, only the type could be compared with what "
+            f"{os.fspath(file)} was written with: see to it that they have the same content."
+        )
+    return posterior
 
 
 def unpickled(content: bytes, bound: Any) -> Posterior:
@@ -66,16 +78,23 @@ def _posterior(content: bytes, name: str, bound: Any) -> Posterior:
         _components=found.components,
         _engine=engine,
         _fingerprints=found.program,
+        _spot_checks=found.checks,
     )
     if program is None:
         return posterior
-    if posterior._parameters == "fixed":
-        return replace(posterior, _program=program)
     with engine_scope(engine):
         posterior = replace(posterior, paths=tuple(_with_modules(posterior.paths, program)))
-        # Those of a path alone are put in where it is followed.
-        values = posterior.parameters if posterior._parameters == "learn" else {}
-        return replace(posterior, _program=program.with_parameters(values))
+        # Those of a path alone are put in where it is followed. A store may have others than the run.
+        values = {} if posterior._parameters == "per-path" else posterior.parameters
+        use = "initial" if posterior._parameters == "fixed" else "given"
+        program = program.with_parameters(values, use)
+        if said := deviating(found.checks, posterior.paths, program, engine.precision):
+            raise ChangedError(
+                f"The program is not the one that {name} was written with, though its source is the same: "
+                f"{said}. Look for what changed outside of the source: functions that it calls, global "
+                "variables, versions of libraries. Without the model, the file can still be loaded."
+            )
+        return replace(posterior, _program=program)
 
 
 def _with_modules(paths: Sequence[FittedPath], program: Program) -> Iterator[FittedPath]:

@@ -29,6 +29,7 @@ from pathmix.posterior.inference_data import as_arviz
 from pathmix.posterior.provenance import Provenance
 from pathmix.posterior.questions import Questions
 from pathmix.posterior.saving import Fingerprints, fingerprints, written
+from pathmix.posterior.spot_checks import SpotCheck, spot_checks
 from pathmix.posterior.stacking import Stacked, stack
 from pathmix.posterior.table import table
 from pathmix.posterior.verdict import Verdict, judged, with_error
@@ -73,6 +74,7 @@ class Posterior(Drawing, Questions):
     _stacked: Stacked | None = None
     _fresh_plates: bool = False  # see `with_fresh_plates`
     _fingerprints: Fingerprints | None = None  # of the program, where a file tells them
+    _spot_checks: tuple[SpotCheck, ...] | None = None  # of the program, where a file tells them
     _seed: Seed | None = None  # of a run that can be resumed
     _parameters: ParametersOption = "fixed"  # how they were found
 
@@ -271,10 +273,14 @@ class Posterior(Drawing, Questions):
     def _written(self) -> bytes:
         fields = {name: getattr(self, name) for name in SAVED}
         with engine_scope(self._engine):
+            checks = self._spot_checks
+            if checks is None and self._program is not None:
+                checks = tuple(spot_checks(self.paths, self._components, self._program))
             return written(
                 {**fields, "precision": self._engine.precision},
                 self._components,
                 fingerprints(self._program) if self._program is not None else self._fingerprints,
+                checks or (),
             )
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """What a file has of a posterior."""
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,9 +27,10 @@ from pathmix.posterior.components import Compiled, Component, ParticleDraws, Tru
 from pathmix.posterior.evidence import Particles
 from pathmix.posterior.fitted import FittedGuide, FittedPath
 from pathmix.posterior.provenance import Provenance
+from pathmix.posterior.spot_checks import SpotCheck
 from pathmix.posterior.stacking import Stacked
 from pathmix.posterior.status import Status
-from pathmix.program.fingerprints import of_arguments, of_model
+from pathmix.program.fingerprints import of_arguments, of_model, of_objects, of_taken_along
 from pathmix.program.outline import Outline, SiteOutline
 from pathmix.program.path import Decision, Path
 from pathmix.program.program import Program
@@ -47,6 +48,9 @@ class Fingerprints(NamedTuple):
 
     model: str | None  # None where there was no source to look at
     arguments: str
+    # Files of earlier versions lack these.
+    taken_along: str | None = None  # by the model, beside its source
+    objects: str | None = None  # arguments that are no plain arrays
 
 
 class _Code(NamedTuple):
@@ -97,12 +101,17 @@ _CODEC = Codec(
         Path, Decision, Region, Interval, Layout, SiteSlice, Outline, SiteOutline, Status, Timings,
         DiscoveryReport, DecisionTree, Fork, Way, Stacked, Particles, FittedPath, FittedGuide, MeanField,
         FullRank, LowRank, Flow, MeanFieldParams, FullRankParams, LowRankParams, FlowLeaves, Fingerprints,
-        _Code, _Compiled, _Guide, _Particles, _Draws, Seed, Provenance,
+        _Code, _Compiled, _Guide, _Particles, _Draws, Seed, Provenance, SpotCheck,
     ]
 )  # fmt: skip
 
 
-def written(fields: dict[str, Any], components: tuple[Component, ...], program: Fingerprints | None) -> bytes:
+def written(
+    fields: dict[str, Any],
+    components: tuple[Component, ...],
+    program: Fingerprints | None,
+    checks: Sequence[SpotCheck],
+) -> bytes:
     """A posterior as a file has it."""
     writer, codes = Writer(), dict[Hashable, bytes]()
     weights = [path.weight for path in fields["paths"]]
@@ -114,6 +123,7 @@ def written(fields: dict[str, Any], components: tuple[Component, ...], program: 
             for component, weight in zip(components, weights, strict=True)
         ],
         "program": _CODEC.encode(program, writer),
+        "spot checks": _CODEC.encode(checks, writer),
         "versions": {"pathmix": __version__, "jax": version("jax"), "python": sys.version.split()[0]},
     }
     return writer.as_bytes(content)
@@ -125,6 +135,7 @@ class Contents(NamedTuple):
     fields: dict[str, Any]
     components: tuple[Component, ...]
     program: Fingerprints
+    checks: tuple[SpotCheck, ...]  # none in files of earlier versions
 
 
 def contents(content: bytes, name: str) -> Contents:
@@ -139,26 +150,43 @@ def contents(content: bytes, name: str) -> Contents:
         executables = Executables()
         components = [_component(_CODEC.decode(value, reader), executables) for value in given["components"]]
         program = _CODEC.decode(given["program"], reader)
+        checks = _CODEC.decode(given.get("spot checks", []), reader)
     except (KeyError, TypeError, ValueError) as error:
         raise FileError(f"{name} was written by another version of pathmix, and cannot be read.") from error
-    return Contents(fields, tuple(components), program)
+    return Contents(fields, tuple(components), program, checks)
 
 
 def fingerprints(program: Program) -> Fingerprints:
     """Of a model and its arguments."""
-    return Fingerprints(of_model(program.model), of_arguments((program.args, program.kwargs)))
+    arguments = program.args, program.kwargs
+    return Fingerprints(
+        of_model(program.model),
+        of_arguments(arguments),
+        of_taken_along(program.model),
+        of_objects(arguments).digest,
+    )
 
 
 def check_same(before: Fingerprints, program: Program, name: str) -> None:
     """Complain of a model or of arguments that are not what they were."""
     now = fingerprints(program)
-    if None not in (before.model, now.model) and before.model != now.model:
+    if _differ(before.model, now.model):
         raise ChangedError(f"The source of the model is not what it was when {name} was written.")
-    if before.arguments != now.arguments:
+    if _differ(before.taken_along, now.taken_along):
+        raise ChangedError(
+            "What the model takes along beside its source (variables around it, defaults, arguments of a "
+            f"partial, attributes) is not what it was when {name} was written."
+        )
+    if before.arguments != now.arguments or _differ(before.objects, now.objects):
         raise ChangedError(
             f"The arguments of the model are not those that {name} was written with. Load it with the same "
             "ones; posterior.predict(...) and posterior.log_likelihood(...) take others."
         )
+
+
+def _differ(before: str | None, now: str | None) -> bool:
+    """Of fingerprints that may not be known."""
+    return None not in (before, now) and before != now
 
 
 def _with_params(path: FittedPath, change: Callable[[Flow, Any], Any]) -> FittedPath:

@@ -15,7 +15,7 @@ An observed value (`obs=...`) that is still a list or of pandas, a column for ex
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Number
 from typing import Any, Literal
 
@@ -31,7 +31,7 @@ class Columns:
     """A DataFrame whose parts are arrays once they are taken out."""
 
     _frame: Any
-    _make: MakeArray
+    _make: MakeArray = field(compare=False)
 
     def __getitem__(self, key: Any) -> Any:
         return self._taken_out(self._frame[key])
