@@ -75,7 +75,9 @@ def judged(
         found[:0] = _on_stacking(stacked)
         return Verdict(False, (), tuple(found))
     found += _without_weight(paths)
-    return Verdict(not found, tuple(_resolved(paths, errors)), tuple(found))
+    # What was not weighed in the end may come before all others.
+    resolved = [] if interrupted else _resolved(paths, errors)
+    return Verdict(not found, tuple(resolved), tuple(found))
 
 
 def _resolved(paths: Sequence[FittedPath], errors: Sequence[float]) -> list[str]:

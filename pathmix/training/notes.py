@@ -17,11 +17,7 @@ def training_notes(
 ) -> list[str]:
     notes = []
     if interrupted:
-        weighed = sum(fit.estimate is not None for fit in fits)
-        notes.append(
-            f"Training was interrupted: {weighed} of {len(fits)} paths were weighed, with the guides reached "
-            "by then; the others carry no weight."
-        )
+        notes.append(_on_interruption(fits, by_elbo=by_elbo))
     # Evidences do not wait for guides.
     if rising := _still_rising([fit for fit in fits if by_elbo or not fit.evidence.settled], fits):
         notes.append(
@@ -39,6 +35,14 @@ def training_notes(
             "not see. Use gradient='score'."
         )
     return notes
+
+
+def _on_interruption(fits: Sequence[PathFit], *, by_elbo: bool) -> str:
+    left = [fit for fit in fits if fit.estimate is None]
+    weighed = f"{len(fits) - len(left)} of {len(fits)} paths were weighed, with the guides reached by then"
+    seen = 0 if by_elbo else sum(np.isfinite(fit.evidence.log_evidence) for fit in left)
+    first_look = f"{seen} have the evidence of a first look, " if seen else ""
+    return f"Training was interrupted: {weighed}; {first_look}the others carry no weight."
 
 
 def training_flaws(fits: Sequence[PathFit]) -> list[str]:

@@ -196,6 +196,9 @@ def test_ctrl_c_between_rounds_keeps_what_was_looked_at(looks, monkeypatch):
     truth = -(count + 1) * np.log(2) + stats.norm.logpdf(20, count, np.sqrt(1.25))
     assert best.log_evidence == pytest.approx(truth, abs=5 * best.log_evidence_error)
     assert best.steps == 0 and "Interrupted after a first look" in best.message
+    seen = sum(path.weight > 0 for path in posterior.paths)
+    assert any(f"{seen} have the evidence of a first look" in note for note in posterior.notes)
+    assert not posterior.verdict.resolved
     assert np.all(np.isfinite(posterior.sample(0, 10)["x"]))
 
 

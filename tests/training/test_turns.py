@@ -119,6 +119,7 @@ def test_the_note_counts_what_was_weighed(monkeypatch):
     posterior, _ = interrupted_after(monkeypatch, 2, model=four_structures)
     assert any("3 of 5 paths were weighed" in note for note in posterior.notes)
     assert [path.status for path in posterior.paths].count(Status.UNTRAINED) == 2
+    assert not posterior.verdict.ok and not posterior.verdict.resolved
 
 
 def test_turns_change_no_result():
