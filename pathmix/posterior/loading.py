@@ -84,10 +84,10 @@ def _posterior(content: bytes, name: str, bound: Any) -> Posterior:
         return posterior
     with engine_scope(engine):
         posterior = replace(posterior, paths=tuple(_with_modules(posterior.paths, program)))
-        # Those of a path alone are put in where it is followed. A store may have others than the run.
+        # Those of a path alone are put in where it is followed; stores and modules may have other ones.
         values = {} if posterior._parameters == "per-path" else posterior.parameters
-        use = "initial" if posterior._parameters == "fixed" else "given"
-        program = program.with_parameters(values, use)
+        if values or posterior._parameters != "fixed":
+            program = program.with_parameters(values)
         if said := deviating(found.checks, posterior.paths, program, engine.precision):
             raise ChangedError(
                 f"The program is not the one that {name} was written with, though its source is the same: "

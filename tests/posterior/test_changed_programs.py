@@ -163,6 +163,15 @@ def stored(y):
     pyro.sample("y", pyro.distributions.Normal(a, 1.0), obs=torch.tensor(y))
 
 
+MODULE = torch.nn.Linear(1, 1)
+
+
+def shifted_by_a_module(y):
+    module = pyro.module("module", MODULE)
+    a = pyro.sample("a", pyro.distributions.Normal(module(torch.ones(1))[0], 1.0))
+    pyro.sample("y", pyro.distributions.Normal(a, 1.0), obs=torch.tensor(y))
+
+
 def subsampled(y):
     a = numpyro.sample("a", dist.Normal(0.0, 1.0))
     with numpyro.plate("rows", len(y), subsample_size=4):
@@ -189,15 +198,22 @@ def test_the_same_program_is_the_same(model, y, options, tmp_path):
     assert again._spot_checks and again.weights == posterior.weights
 
 
-def test_a_parameter_store_is_not_the_program(tmp_path):
-    """Parameters are those of the run, in predictions too."""
-    pyro.get_param_store().clear()
-    pyro.param("center", torch.tensor(3.0))
-    posterior, file = saved(tmp_path, stored, 2.0)
-    pyro.get_param_store().clear()
-    again = pathmix.load(file, stored, 2.0)
-    assert again.parameters["center"] == 3.0
-    assert np.array_equal(again.predict(0, 20)["y"], posterior.predict(0, 20)["y"])
+@pytest.mark.parametrize("values", [(3.0, 3.0), (3.0, 7.0)])
+def test_what_holds_parameters_is_not_the_program(values, tmp_path):
+    """Parameters are those of the run, in predictions too: stores and modules may have others."""
+    for model in (stored, shifted_by_a_module):
+        pyro.get_param_store().clear()
+        pyro.param("center", torch.tensor(values[0]))
+        with torch.no_grad():
+            MODULE.bias.fill_(values[0])
+        posterior, file = saved(tmp_path, model, 2.0)
+        replicates = posterior.predict(0, 20)["y"]
+        pyro.get_param_store().clear()
+        with torch.no_grad():
+            MODULE.bias.fill_(values[1])
+        again = pathmix.load(file, model, 2.0)
+        assert again.parameters.keys() == posterior.parameters.keys()
+        assert np.allclose(again.predict(0, 20)["y"], replicates, rtol=1e-5)
 
 
 def test_rounding_is_no_change(tmp_path):
