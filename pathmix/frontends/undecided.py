@@ -12,7 +12,7 @@ from pathmix.program.failures import FailedRun
 from pathmix.program.program import Program
 from pathmix.program.slp import StraightLineProgram
 from pathmix.program.source import raised_at
-from pathmix.summation.summing import summed_out
+from pathmix.summation.summing import CannotSumError, summed_out
 
 
 def by_element(fn: Any, dist: Any) -> Any | None:
@@ -28,13 +28,17 @@ def by_element(fn: Any, dist: Any) -> Any | None:
 Replay = Callable[[Program, BatchRun], StraightLineProgram]
 
 
-def without_summed(slp: StraightLineProgram, batch_run: BatchRun) -> StraightLineProgram:
-    """A path's program without the sites that are to be summed out; the same if they cannot be."""
-    if not slp.path.summed:
-        return slp
-    rows = np.flatnonzero(batch_run.inside)
-    found = summed_out(slp, {name: values[rows] for name, values in batch_run.values.items()})
-    return slp if found is None else found
+def without_summed(program: Program, slp: StraightLineProgram, batch_run: BatchRun) -> StraightLineProgram:
+    """A path's program without the sites that are to be summed out; with all if they cannot be."""
+    if slp.path.summed:
+        rows = np.flatnonzero(batch_run.inside)
+        try:
+            found = summed_out(slp, {name: values[rows] for name, values in batch_run.values.items()})
+        except CannotSumError as error:
+            program.unsummed.update(dict.fromkeys(slp.path.summed, str(error)))
+        else:
+            return slp if found is None else found
+    return replace(slp, unsummed=tuple(program.unsummed.items())) if program.unsummed else slp
 
 
 def undivided(program: Program, batch_run: BatchRun, replay: Replay) -> BatchRun | None:

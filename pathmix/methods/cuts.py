@@ -1,4 +1,4 @@
-"""Whether the posterior comes near to where the values of sites without an upper end were cut."""
+"""Whether the posterior goes on where the values of sites without an upper end were cut."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ import numpy as np
 
 from pathmix.methods.combine import Judged
 from pathmix.program.seeds import Seed
+from pathmix.summation.beyond import lacking
 
-_DRAWS = 256
-_LITTLE = 1e-3  # a weight
-_DEVIATIONS, _STEPS = 4.0, 1.0  # beyond the mean, that must be free
+_DRAWS = 64
+_LITTLE = 1e-3  # a weight, and a share of the evidence
 
 
 def cut_flaws(judged: Sequence[Judged], seed: Seed) -> list[str]:
@@ -20,15 +20,16 @@ def cut_flaws(judged: Sequence[Judged], seed: Seed) -> list[str]:
         if summation is None or not summation.cut or one.fitted.weight < _LITTLE:
             continue
         draws = one.component.draw(seed.child(number), _DRAWS)
+        rows = [np.asarray(draws[site.name], site.dtype) for site in one.contender.slp.sites]
         for site in summation.plan.sites:
-            if site.name in summation.cut:
-                values, last = np.asarray(draws[site.name], float), site.low + site.values - 1
-                edge = values.mean(axis=0) + _DEVIATIONS * values.std(axis=0) + _STEPS
-                if np.any(edge > last):
-                    reached[site.name] = last
+            # At draws, the mean factor by which densities grow is that of the evidence.
+            if site.name in summation.cut and (
+                np.mean(lacking(summation.before, summation.plan, [site.name], rows)) > _LITTLE
+            ):
+                reached[site.name] = site.low + site.values - 1
     return [
         f"The values of {name!r} were summed up to {last}, beyond which prior draws showed nothing, and its "
-        "posterior comes up to there: evidences lack what is beyond. Give its rate a prior nearer to the "
+        "posterior goes on there: evidences lack what is beyond. Give its rate a prior nearer to the "
         "data, or draw its elements one by one and make each a branch, with int(...)."
         for name, last in reached.items()
     ]

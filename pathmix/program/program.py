@@ -103,6 +103,8 @@ class Program:
     frames: Frames = "as given"  # what becomes of DataFrames among the arguments
     # Paths with discrete sites that decide nothing, and whether each value of these is a path all the same.
     split: dict[Path, bool] = field(default_factory=dict, compare=False)
+    # Discrete sites that decide nothing and could not be summed out, and why.
+    unsummed: dict[str, str] = field(default_factory=dict, compare=False)
     watched: set[str] = field(
         default_factory=set, compare=False
     )  # what runs must follow beyond what is asked
@@ -118,9 +120,9 @@ class Program:
     def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
         """The same model with other arguments."""
         args, kwargs = taken((args, kwargs), self.frontend.make_array, self.frames)
-        return replace(self, args=args, kwargs=kwargs, split={}, deciding={})
+        return replace(self, args=args, kwargs=kwargs, split={}, unsummed={}, deciding={})
 
     def with_parameters(self, values: Values, use: ParameterUse = "given") -> "Program":
         """The same program with other values of its parameters, or initial ones where there is none."""
         params = jax.tree.map(lambda leaf: self.frontend.make_array(leaf.copy()), plain(values))
-        return replace(self, params=params, parameter_use=use, split={}, deciding={})
+        return replace(self, params=params, parameter_use=use, split={}, unsummed={}, deciding={})

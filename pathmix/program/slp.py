@@ -146,6 +146,7 @@ class StraightLineProgram:
     # Those that are learned: their values are the last arrays that the graphs captured.
     parameters: tuple[Parameter, ...] = ()
     terms: tuple[TermOutput, ...] = ()  # of the density, where some sites are to be summed out
+    unsummed: tuple[tuple[str, str], ...] = ()  # sites that could not be, as far as it is known, and why
     summation: Summation | None = None  # where they were: log-prior and log-likelihood are those of the rest
 
     LOG_PRIOR = 0

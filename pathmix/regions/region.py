@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from pathmix.errors import ContinuousDecisionError, UnsupportedSiteError
-from pathmix.program.slp import StraightLineProgram
+from pathmix.program.slp import Site, StraightLineProgram
 from pathmix.regions.expressions import Expression, expressions
 from pathmix.regions.intervals import EVERYTHING, Interval
 from pathmix.regions.reading import read_bounds
@@ -148,13 +148,27 @@ def _check_discrete(slp: StraightLineProgram, conditions: list[Expression]) -> N
         decides = index in deciding or site.name in slp.looked_at
         if site.pinned is not None and not decides and _values(site) > MAX_UNDECIDING_VALUES:
             raise UnsupportedSiteError(
-                f"The discrete site {site.name!r} at {site.source} decides no branch, has too many values to "
-                f"enumerate (more than {MAX_UNDECIDING_VALUES}), and could not be summed out: for that, it "
-                "and what depends on it must fall apart into elements, as in a plate, without "
-                "minibatches, with bounds that depend on no other site. Sum it out by hand, for "
-                "example with MixtureSameFamily for cluster assignments; or make it a branch, with "
-                "int(...) around its draw, which is right where few of its values are likely."
+                f"The discrete site {site.name!r} at {site.source} decides no branch, {_why_not(slp, site)}"
             )
+
+
+def _why_not(slp: StraightLineProgram, site: Site) -> str:
+    """Why a site can neither be summed out nor each of its values be a path, and what to do."""
+    is_listed = site.bounds is not None or site.bounds_here is not None
+    why = dict(slp.unsummed).get(site.name)
+    if why is None and not is_listed:
+        return (
+            "and its values are vectors whose elements depend on each other (one-hot vectors, counts that "
+            "add up): these are neither listed nor summed out. Instead of one-hot vectors, draw whole "
+            "numbers with Categorical and look up rows with them, as in `table[z]`; or decide on "
+            "its elements in Python (`if z[0] == 1:`), which makes each value a path."
+        )
+    return (
+        f"has too many values to enumerate (more than {MAX_UNDECIDING_VALUES}), and could not be summed out"
+        + (f": {why}" if why else "")
+        + ". Sum it out by hand, or make it a branch, with int(...) around its draw, which is right "
+        "where few of its values are likely."
+    )
 
 
 def _values(site: object) -> float:

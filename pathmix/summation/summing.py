@@ -2,7 +2,8 @@
 
 It pays where sums fall apart: assignments in a plate, the states of a chain. Where all sites meet in one
 table, each of its cells might as well be a path: the posterior of the other sites often differs much from one
-to the next, and a guide fits each better than their mixture.
+to the next, and a guide fits each better than their mixture. What has too
+many values to list is summed all the same.
 """
 
 import math
@@ -17,56 +18,89 @@ from pathmix.errors import UnsupportedSiteError
 from pathmix.program.graph import Graph
 from pathmix.program.slp import Site, StraightLineProgram, Summation
 from pathmix.program.values import SiteRows
+from pathmix.regions.region import MAX_UNDECIDING_VALUES
+from pathmix.summation.beyond import lacking
 from pathmix.summation.elements import dependence
 from pathmix.summation.finer import finer
 from pathmix.summation.marginal import Tables, made
 from pathmix.summation.plan import Plan, SummedSite, TooWideError, make_plan, variable_sets
 from pathmix.summation.sets import Sets
-from pathmix.summation.tails import values_of
+from pathmix.summation.tails import MOST_VALUES, Depending, NoEndError, values_of
 
 _PAYS = 4.0  # settings for each cell of the largest table
 _MOST_SETTINGS = 2**16  # each of which may be a path
 _NAMED = 6  # sites in a message
+_LITTLE = 1e-9  # of the density, that may lie beyond a cut
+
+
+class CannotSumError(Exception):
+    """Why discrete sites cannot be summed out, in words that follow a colon."""
 
 
 def summed_out(slp: StraightLineProgram, draws: SiteRows) -> StraightLineProgram | None:
     """The program without the sites that its path says are to be summed out, given prior draws.
 
-    None if it cannot be, or if nothing is gained. An error where tables would be too large, and there are
-    too many values for each to be a path.
+    None if nothing is gained. An error of the user's where tables would be too large, and there are too many
+    values for each to be a path.
     """
     if slp.minibatch is not None:
-        return None
+        raise CannotSumError("that is not done in programs that subsample plates")
     traced = slp.graph
     graph, terms = finer(slp.graph, slp.terms)
     slp = replace(slp, graph=graph, terms=terms)
-    found = [_values(number, site) for number, site in enumerate(slp.sites) if site.is_summed]
-    sites = [site for site in found if site is not None]
-    if len(sites) < len(found):
-        return None
+    sites = [_values(number, site) for number, site in enumerate(slp.sites) if site.is_summed]
     sets = Sets()
     depends = dependence(slp.graph, [site.pinned for site in slp.sites], variable_sets(sites, sets), sets)
     if _is_in_the_way(slp, depends):
-        return None
+        raise CannotSumError(
+            "a decision, a support or a mask depends on a site that is to be summed out with it"
+        )
     outputs = [(term, depends[term.slot]) for term in slp.terms if depends[term.slot] is not None]
-    unbounded, first = tuple(site.name for site in sites if not site.values), 0
-    for place, site in enumerate(sites):
-        if site.name in unbounded:
-            others = [other for other in sites if other.values]
-            count = values_of(slp, site, others, outputs, first, sets, draws)
-            if count is None:
-                return None
-            sites[place] = site._replace(values=count)
-        first += site.size
+    unbounded = tuple(site.name for site in sites if not site.values)
     try:
-        plan = make_plan(sites, outputs, sets)
+        plan = _planned(slp, sites, outputs, sets, draws)
     except TooWideError as error:
-        if _log_settings(sites) > math.log(_MOST_SETTINGS):
+        if unbounded or _log_settings(sites) > math.log(_MOST_SETTINGS):
             raise _too_wide(slp, error.names) from error
-        return None
-    if _log_settings(sites) < math.log(_PAYS * plan.widest):
+        raise CannotSumError("tables would be too large, as too many sites meet in the density") from error
+    sites = plan.sites
+    most = max(_log_settings([site]) for site in sites)
+    can_be_listed = not unbounded and most <= math.log(MAX_UNDECIDING_VALUES)
+    if can_be_listed and _log_settings(sites) < math.log(_PAYS * plan.widest):
         return None
     return _without(slp, traced, plan, [term.slot for term, _ in outputs], depends, unbounded)
+
+
+def _planned(
+    slp: StraightLineProgram,
+    sites: Sequence[SummedSite],
+    outputs: Sequence[Depending],
+    sets: Sets,
+    draws: SiteRows,
+) -> Plan:
+    """With sites without an end cut; where these meet, so far out that nothing changes at prior draws."""
+    cut, is_whole = list(sites), True
+    for place, site in enumerate(sites):
+        if not site.values:
+            try:
+                values, whole = values_of(slp, place, sites, outputs, sets, draws)
+            except NoEndError as error:
+                raise CannotSumError(f"{site.name!r} has no upper end, and {error}") from error
+            cut[place], is_whole = site._replace(values=values), is_whole and whole
+    plan = make_plan(cut, outputs, sets)
+    rows = [np.asarray(draws[site.name], site.dtype) for site in slp.sites]
+    for place, site in enumerate(sites):
+        while not site.values and not is_whole:
+            if np.max(lacking(slp.graph, plan, [site.name], rows)) < _LITTLE:
+                break
+            cut[place] = cut[place]._replace(values=2 * cut[place].values)
+            if cut[place].values > MOST_VALUES:
+                raise CannotSumError(
+                    f"{site.name!r} has no upper end, and together with other sites it still has mass beyond "
+                    f"{site.low + MOST_VALUES - 1:,}"
+                )
+            plan = make_plan(cut, outputs, sets)
+    return plan
 
 
 def _is_in_the_way(slp: StraightLineProgram, depends: Sequence[Any]) -> bool:
@@ -98,11 +132,11 @@ def _too_wide(slp: StraightLineProgram, names: Sequence[str]) -> UnsupportedSite
     )
 
 
-def _values(number: int, site: Site) -> SummedSite | None:
-    """A site with its values, or none so far if there is no upper end; None if they are not known."""
+def _values(number: int, site: Site) -> SummedSite:
+    """A site with its values, or none so far if there is no upper end."""
     low, high = _bounds(site)
     if low.size == 0 or not np.all(np.isfinite(low)) or np.any(np.isnan(high)):
-        return None
+        raise CannotSumError(f"the support of {site.name!r} depends on another site, or has no lower end")
     first = int(low.min())
     values = int(high.max()) - first + 1 if np.all(np.isfinite(high)) else 0
     return SummedSite(number, site.name, site.shape, first, values)

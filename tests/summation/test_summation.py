@@ -17,6 +17,7 @@ from pathmix.engine.precision import engine_scope
 from pathmix.frontends.recognise import bind
 from pathmix.methods.dcc import DCC, RandomWalk
 from pathmix.program.seeds import Seed
+from pathmix.summation.tails import Cut
 from tests import exact
 from tests.summation import models
 
@@ -294,7 +295,7 @@ def test_a_posterior_beyond_the_sum_is_told(monkeypatch):
             count = numpyro.sample("count", dist.Poisson(2.0))
             numpyro.sample("y", dist.Normal(1.0 * count, 0.5), obs=y)
 
-    monkeypatch.setattr("pathmix.summation.summing.values_of", lambda *_: 20)
+    monkeypatch.setattr("pathmix.summation.summing.values_of", lambda *_: Cut(20, True))
     posterior = exact.fit(model, np.array([60.0, 55.0, 1.0]))
     assert not posterior.verdict.ok
     assert "'count' were summed up to 19" in str(posterior.verdict)

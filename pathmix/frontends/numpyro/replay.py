@@ -29,7 +29,7 @@ from pathmix.program.slp import Plate, StraightLineProgram
 
 def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
-    return batch_run.summed or without_summed(whole(program, batch_run), batch_run)
+    return batch_run.summed or without_summed(program, whole(program, batch_run), batch_run)
 
 
 def whole(program: Program, batch_run: BatchRun) -> StraightLineProgram:

@@ -32,7 +32,7 @@ from pathmix.program.slp import Facts, Plate, StraightLineProgram
 
 def replay(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     """The straight-line program of a recorded path."""
-    return batch_run.summed or without_summed(_complete(program, batch_run), batch_run)
+    return batch_run.summed or without_summed(program, _complete(program, batch_run), batch_run)
 
 
 def deciding_sites(program: Program, batch_run: BatchRun) -> frozenset[str]:

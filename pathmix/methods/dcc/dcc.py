@@ -20,6 +20,7 @@ from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.methods.combine import Judged, Outcome, combine, judge
+from pathmix.methods.cuts import cut_flaws
 from pathmix.methods.dcc.chains import ChainOptions, PathChains
 from pathmix.methods.dcc.confidence import next_path
 from pathmix.methods.dcc.kernels import NUTS, Kernel
@@ -126,6 +127,7 @@ class DCC:
                 log_d_min=math.nan,  # DCC has no use for the smallest density
                 engine=Engine(self.precision),
                 interrupted=interrupted,
+                flaws=cut_flaws(judged, root.child(2)),
                 made=made,
             )
 
