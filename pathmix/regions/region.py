@@ -17,9 +17,7 @@ from pathmix.regions.expressions import Expression, expressions
 from pathmix.regions.intervals import EVERYTHING, Interval
 from pathmix.regions.reading import read_bounds
 from pathmix.regions.witnesses import Box, agreeing
-
-# Discrete sites that decide nothing are pinned while they have at most this many values.
-MAX_UNDECIDING_VALUES = 256
+from pathmix.summation.summing import MAX_UNDECIDING_VALUES
 
 
 @dataclass(frozen=True)
@@ -154,9 +152,9 @@ def _check_discrete(slp: StraightLineProgram, conditions: list[Expression]) -> N
 
 def _why_not(slp: StraightLineProgram, site: Site) -> str:
     """Why a site can neither be summed out nor each of its values be a path, and what to do."""
-    is_listed = site.bounds is not None or site.bounds_here is not None
+    bounds = site.bounds or site.bounds_here
     why = dict(slp.unsummed).get(site.name)
-    if why is None and not is_listed:
+    if why is None and (bounds is None or not np.all(np.isfinite(bounds[0]))):
         return (
             "and its values are vectors whose elements depend on each other (one-hot vectors, counts that "
             "add up): these are neither listed nor summed out. Instead of one-hot vectors, draw whole "

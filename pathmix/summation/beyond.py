@@ -14,22 +14,28 @@ from pathmix.summation.marginal import Tables
 from pathmix.summation.plan import Plan
 
 _MOST_CELLS = 2**24  # of all rows
+_FEWEST = 4  # rows
 
 
 def lacking(graph: Graph, plan: Plan, names: Sequence[str], rows: Sequence[np.ndarray]) -> np.ndarray:
     """By which factors, less one, densities grow if these sites have twice their values.
 
-    `rows` are values of all inputs of the graph; a few of them are looked at.
+    `rows` are values of all inputs of the graph; a few of them are looked at, and one if all are the same.
     """
     further = wider(plan, names)
-    fewest = 4
-    some = [jnp.asarray(column[: max(fewest, _MOST_CELLS // _cells(further))]) for column in rows]
+    summed = {site.input for site in plan.sites}
+    vary = any(np.any(column != column[:1]) for i, column in enumerate(rows) if i not in summed)
+    most = max(_FEWEST, _MOST_CELLS // _cells(further)) if vary else 1
+    some = [jnp.asarray(column[:most]) for column in rows]
 
-    def log_gain(row: Sequence[jax.Array]) -> jax.Array:
-        own, larger = (sum(Tables(graph, one).densities(graph.consts, row)) for one in (plan, further))
-        return jnp.asarray(larger - own)
+    def log_gains(consts: Sequence[jax.Array], given: Sequence[jax.Array]) -> jax.Array:
+        def log_gain(row: Sequence[jax.Array]) -> jax.Array:
+            own, larger = (sum(Tables(graph, one).densities(consts, row)) for one in (plan, further))
+            return jnp.asarray(larger - own)
 
-    gain: Any = np.asarray(jax.jit(lambda given: jax.lax.map(log_gain, given))(some), float)
+        return jax.lax.map(log_gain, given)
+
+    gain: Any = np.asarray(jax.jit(log_gains)(graph.consts, some), float)
     return np.expm1(np.where(np.isnan(gain), 0.0, np.minimum(gain, 700.0)))  # nothing at all, both times
 
 

@@ -18,7 +18,6 @@ from pathmix.errors import UnsupportedSiteError
 from pathmix.program.graph import Graph
 from pathmix.program.slp import Site, StraightLineProgram, Summation
 from pathmix.program.values import SiteRows
-from pathmix.regions.region import MAX_UNDECIDING_VALUES
 from pathmix.summation.beyond import lacking
 from pathmix.summation.elements import dependence
 from pathmix.summation.finer import finer
@@ -27,6 +26,8 @@ from pathmix.summation.plan import Plan, SummedSite, TooWideError, make_plan, va
 from pathmix.summation.sets import Sets
 from pathmix.summation.tails import MOST_VALUES, Depending, NoEndError, values_of
 
+# Where nothing is gained, sites are pinned while they have at most this many values.
+MAX_UNDECIDING_VALUES = 256
 _PAYS = 4.0  # settings for each cell of the largest table
 _MOST_SETTINGS = 2**16  # each of which may be a path
 _NAMED = 6  # sites in a message

@@ -151,19 +151,25 @@ class _Evaluation:
         elements = max(sum(len(share.elements) for share in self.shares), site.size)
         fewest, most = _ROWS
         rows = 2 * _MOST_TRIED // (len(look.settings) * elements * 4 * _FIRST)
+        is_set = {site.input, *(axis.input for axis in look.others.axes if np.all(look.settings >= 0))}
+        if not any(
+            np.any(draws[s.name] != draws[s.name][:1]) for i, s in enumerate(slp.sites) if i not in is_set
+        ):
+            most = fewest = 1
         self.drawn = [np.asarray(draws[s.name][: min(max(rows, fewest), most)], s.dtype) for s in slp.sites]
         self.batch = max(1, min(self.rows, _MOST_NUMBERS // (MOST_VALUES * elements)))
         graph = slp.graph.outputs([share.slot for share in self.shares])
+        self._consts = graph.consts
         moved = look.moved.reshape(site.shape)
 
-        def terms(value: jax.Array, *row: jax.Array) -> list[jax.Array]:
+        def terms(consts: Sequence[jax.Array], value: jax.Array, *row: jax.Array) -> list[jax.Array]:
             values = [jnp.where(moved, value.astype(r.dtype), r) if i == site.input else r
                       for i, r in enumerate(row)]  # fmt: skip
-            return [jnp.ravel(term) for term in graph(graph.consts, values)]
+            return [jnp.ravel(term) for term in graph(consts, values)]
 
         nothing = [None] * len(self.drawn)
-        over_rows = jax.vmap(terms, (None, *(0 for _ in self.drawn)))
-        self._logs = jax.jit(jax.vmap(over_rows, (0, *nothing)))
+        over_rows = jax.vmap(terms, (None, None, *(0 for _ in self.drawn)))
+        self._logs = jax.jit(jax.vmap(over_rows, (None, 0, *nothing)))
 
     @property
     def rows(self) -> int:
@@ -202,7 +208,7 @@ class _Evaluation:
     def _by_element(self, values: np.ndarray, given: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         padded = np.pad(values, (0, -len(values) % _AT_ONCE), mode="edge") + self.site.low
         rows = [jnp.asarray(column) for column in given]
-        parts = [self._logs(jnp.asarray(some), *rows) for some in padded.reshape(-1, _AT_ONCE)]
+        parts = [self._logs(self._consts, jnp.asarray(some), *rows) for some in padded.reshape(-1, _AT_ONCE)]
         found = [np.concatenate(column)[: len(values)] for column in zip(*parts, strict=True)]
         self._epsilon = max(float(np.finfo(logs.dtype).eps) for logs in found)
         joint, prior = (np.zeros((len(values), self.batch, self.site.size)) for _ in range(2))
