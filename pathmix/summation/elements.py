@@ -14,6 +14,7 @@ from pathmix.program.dependence import callee, opened, scanned
 from pathmix.program.graph import Graph, apply
 from pathmix.program.known import evaluate_known
 from pathmix.program.operations import Operation, Value, operations
+from pathmix.summation.scattering import reached
 from pathmix.summation.sets import Sets
 
 _MOVING = {
@@ -133,6 +134,15 @@ class _Reading:
         found = self.through(inside, on)
         return [found.get(value, np.zeros(_shape(value), int)) for value in outputs]
 
+    def positions(self, value: Value, done: Sequence[Operation]) -> np.ndarray:
+        """Whole numbers, each -1 where it is unknown."""
+        if (constant := self.constant(value, done)) is not None:
+            return np.asarray(constant)
+        if value.maker is not None and value.maker in done and value.maker.name == "concatenate":
+            parts = [self.positions(part, done) for part in value.maker.operands]
+            return np.concatenate(parts, axis=value.maker.eqn.params["dimension"])
+        return np.full(_shape(value), -1)
+
     def constant(self, value: Value, done: Sequence[Operation]) -> Any | None:
         """A value that depends on nothing unknown."""
         if value.constant is not None or value.maker is None:
@@ -209,9 +219,13 @@ def _scatter(
     given: list[np.ndarray | None],
     done: Sequence[Operation],
 ) -> np.ndarray | None:
-    if given[1] is not None or (where := reading.constant(operation.operands[1], done)) is None:
-        return None
-    return np.maximum(np.asarray(apply(reading.jaxpr, operation.eqn, [filled[0], where, filled[2]])[0]), 0)
+    if given[1] is None and operation.name == "scatter":
+        where = reading.constant(operation.operands[1], done)
+        if where is not None:
+            return np.maximum(
+                np.asarray(apply(reading.jaxpr, operation.eqn, [filled[0], where, filled[2]])[0]), 0
+            )
+    return reached(reading.sets, operation.eqn.params, filled, reading.positions(operation.operands[1], done))
 
 
 def _dot(reading: _Reading, operation: Operation, filled: list[np.ndarray], *_: Any) -> np.ndarray:
@@ -253,6 +267,7 @@ _SPECIAL: dict[str, Rule] = {
     "dynamic_slice": _sliced,
     "dynamic_update_slice": _sliced,
     "scatter": _scatter,
+    "scatter-add": _scatter,
     "dot_general": _dot,
     **dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), _cumulative),
     **dict.fromkeys(_OF_MATRICES, _matrices),

@@ -45,6 +45,19 @@ FUNCTIONS = {
     "moved": (lambda z: 1.0 * jnp.concatenate([z.reshape(1, SIZE).T, jnp.ones((SIZE, 1), int)], 1), True),
     "padded": (lambda z: jnp.zeros(SIZE + 2).at[1:-1].set(z), True),
     "set": (lambda z: jnp.zeros(8).at[jnp.asarray(ROWS)].set(1.0 * z[:3]), True),
+    "set where the variable says": (
+        lambda z: jnp.zeros((SIZE, VALUES)).at[jnp.arange(SIZE), z].set(1.0), True,
+    ),
+    "added where the variable says": (
+        lambda z: jnp.zeros((SIZE, VALUES, 2)).at[jnp.arange(SIZE), z].add(1.0 + z[::-1, None]), True,
+    ),
+    "added everywhere": (lambda z: jnp.ones(SIZE).at[:].add(1.0 * z), True),
+    "added in a known place": (lambda z: jnp.ones(SIZE).at[2].add(1.0 * z[0]), True),
+    "set in any row": (lambda z: jnp.zeros((VALUES, SIZE)).at[z, ROWS[0]].set(1.0 * z), False),
+    "set twice": (lambda z: jnp.zeros((2, VALUES)).at[jnp.array([0, 1, 0, 1, 1]), z].set(1.0 + z), False),
+    "set over the variable": (
+        lambda z: (1.0 * z[:, None] * jnp.ones(VALUES)).at[jnp.arange(SIZE), z[::-1]].set(9.0), True,
+    ),
     "reduced": (lambda z: jnp.sum(z.reshape(SIZE, 1) * jnp.ones((1, 4)), axis=1), True),
     "all": (lambda z: jnp.full(2, 1.0) * jnp.sum(z), True),
     "running": (lambda z: jnp.cumsum(1.0 * z), True),

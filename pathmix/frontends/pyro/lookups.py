@@ -12,12 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 from torch.overrides import TorchFunctionMode
 
 from pathmix.doors.pyro import active_plates
 from pathmix.doors.torch import (
     answered_by,
     asks_for_validity,
+    functorch_level,
     is_hidden_from_modes,
     original,
     tree_leaves,
@@ -27,6 +29,7 @@ from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
 
 Compared = Callable[[Iterable[Any], Any], None]  # what a comparison was given, and its result
+Ranged = Callable[[Tensor], None]  # whether numbers are those that PyTorch takes
 
 
 class Observer(Protocol):
@@ -59,10 +62,15 @@ class Lookups(TorchFunctionMode):
     """While active, the observer answers for every tensor that Python looks at."""
 
     def __init__(
-        self, observer: Observer, *, computed_indices: bool = False, compared: Compared | None = None
+        self,
+        observer: Observer,
+        *,
+        computed_indices: bool = False,
+        compared: Compared | None = None,
+        ranged: Ranged | None = None,
     ) -> None:
         super().__init__()
-        self.observer, self.compared = observer, compared
+        self.observer, self.compared, self.ranged = observer, compared, ranged
         self.pauses, self._is_answering = 0, False
         self.computed_indices = computed_indices  # stay tensors
 
@@ -103,6 +111,8 @@ class Lookups(TorchFunctionMode):
             return result
         if self.computed_indices and func in _INDEXED and _is_computed(func, args[1]):
             return _INDEXED[func](*args)
+        if self.ranged is not None and func is one_hot:
+            return _one_hot(self.ranged, *args, **kwargs)
         if func in _SEARCHES and isinstance(args[position := _SEARCHES[func]], Tensor):
             return _searched(func, args, kwargs, position)
         return _in_one_precision(func, args, kwargs)
@@ -149,6 +159,15 @@ def _searched(func: Any, args: Any, kwargs: Any, position: int) -> Tensor:
     searched = args[position]
     row = [searched.reshape(-1) if i == position and searched.ndim == 0 else a for i, a in enumerate(args)]
     return func(*row, **kwargs).reshape(searched.shape) if searched.ndim == 0 else func(*args, **kwargs)
+
+
+def _one_hot(ranged: Ranged, tensor: Tensor, num_classes: Any = -1) -> Tensor:
+    """PyTorch looks at the numbers, if only to refuse some of them."""
+    if not isinstance(num_classes, (int, np.integer)) or num_classes < 0 or functorch_level() is not None:
+        return one_hot(tensor, num_classes)
+    hot = tensor.unsqueeze(-1) == torch.arange(int(num_classes), device=tensor.device)
+    ranged(hot.any(-1))
+    return hot.long()
 
 
 def _is_computed(func: Any, index: Any) -> bool:
@@ -315,4 +334,4 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
 LOOKS = _ANSWERS.keys() - {Tensor.__deepcopy__, torch.tensor, torch.full}
 # PyTorch's functions make numbers by these, of tensors where they take numbers.
 _AMBIGUOUS = {Tensor.__index__, Tensor.__float__, Tensor.__complex__}
-_NOTABLE = {asks_for_validity, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES}
+_NOTABLE = {asks_for_validity, one_hot, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES}
