@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from pathmix.doors.jax import Jaxpr, Literal, literal
@@ -59,5 +61,7 @@ def _text(graph: Graph) -> str:
 
 
 def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, jax.Array) and jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
+        return a.dtype == b.dtype and _equal(jax.random.key_data(a), jax.random.key_data(b))
     a, b = np.asarray(a), np.asarray(b)
     return np.array_equal(a, b, equal_nan=np.issubdtype(a.dtype, np.inexact))

@@ -35,6 +35,7 @@ from pathmix.frontends.numpyro.sites import (
 )
 from pathmix.frontends.numpyro.supply import Supply
 from pathmix.frontends.numpyro.tracedrun import TracedRun
+from pathmix.frontends.numpyro.widths import in_one_width, note_widths
 from pathmix.frontends.parameters import parameters
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
@@ -82,6 +83,7 @@ def record(
             raise
         except Exception as error:
             note_tracers(error)
+            note_widths(error)
             return recorder.failed(error)
         finally:
             recorder.lazily.end()
@@ -186,6 +188,7 @@ class _Recorder(Messenger):
         freeze_plumbing(msg)
         self.traced_run.parameters.give(msg)
         if msg["type"] == "control_flow":
+            in_one_width(msg)
             self._enter_control_flow(msg)
         if msg["type"] == "deterministic":
             self._note(msg["name"])

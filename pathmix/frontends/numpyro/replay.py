@@ -17,6 +17,7 @@ from pathmix.frontends.numpyro.routing import routed
 from pathmix.frontends.numpyro.scope import frontend_scope
 from pathmix.frontends.numpyro.sites import freeze_plumbing, is_latent, marks_fixed
 from pathmix.frontends.numpyro.tracedrun import TracedRun
+from pathmix.frontends.numpyro.widths import in_one_width
 from pathmix.frontends.undecided import without_summed
 from pathmix.program.arguments import take_data
 from pathmix.program.batch_run import BatchRun
@@ -142,6 +143,7 @@ class _Replayer(Messenger):
         freeze_plumbing(msg)
         self.traced_run.parameters.give(msg)
         if msg["type"] == "control_flow":
+            in_one_width(msg)
             msg["kwargs"]["substitute_stack"].append(("substitute", self.inputs))
         if msg["type"] != "sample":
             return

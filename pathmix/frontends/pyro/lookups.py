@@ -163,9 +163,9 @@ def _searched(func: Any, args: Any, kwargs: Any, position: int) -> Tensor:
 
 def _one_hot(ranged: Ranged, tensor: Tensor, num_classes: Any = -1) -> Tensor:
     """PyTorch looks at the numbers, if only to refuse some of them."""
-    if not isinstance(num_classes, (int, np.integer)) or num_classes < 0 or functorch_level() is not None:
+    if not isinstance(num_classes, int) or num_classes < 0 or functorch_level() is not None:
         return one_hot(tensor, num_classes)
-    hot = tensor.unsqueeze(-1) == torch.arange(int(num_classes), device=tensor.device)
+    hot = tensor.unsqueeze(-1) == torch.arange(num_classes, device=tensor.device)
     ranged(hot.any(-1))
     return hot.long()
 
