@@ -181,7 +181,9 @@ def _gather(
     if given[1] is None:
         where = reading.constant(operation.operands[1], done)
         if where is not None:
-            return np.maximum(np.asarray(apply(reading.jaxpr, operation.eqn, [operand, where])[0]), 0)
+            # Out of range, numbers may be NaN; sets are empty.
+            eqn = operation.eqn.replace(params={**operation.eqn.params, "fill_value": 0})
+            return np.asarray(apply(reading.jaxpr, eqn, [operand, where])[0])
     shape, numbers = _shape(operation.results[0]), operation.eqn.params["dimension_numbers"]
     # Rows of one batch stay among themselves; within it, any element of the operand may be chosen.
     batch = dict(zip(numbers.start_indices_batching_dims, numbers.operand_batching_dims, strict=True))

@@ -36,6 +36,9 @@ FUNCTIONS = {
     "looked up": (lambda z: jnp.asarray(TABLE)[z], True),
     "looked up in two axes": (lambda z: jnp.asarray(TABLE)[z, z[::-1]], True),
     "rows of the variable": (lambda z: 1.0 * z[ROWS], True),
+    "rows that may be out of range": (
+        lambda z: jnp.take(1.0 * z, jnp.array([1, 9]), mode="fill", fill_value=jnp.nan)[:1], True,
+    ),
     "neighbours": (lambda z: jnp.asarray(TABLE)[z[:-1], z[1:]], True),
     "log-probabilities given neighbours": (
         lambda z: dist.Categorical(probs=jnp.asarray(TABLE)[z[:-1]]).log_prob(z[1:]), True,
