@@ -1,5 +1,6 @@
 """Sites that cannot be drawn."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,28 @@ def not_drawn(name: str, distribution: Any, source: Source) -> UnsupportedSiteEr
     """For a distribution that has no way to be drawn from, as improper ones have none."""
     what = type(distribution).__name__
     prior = "an improper prior" if what.startswith("Improper") else "a prior without draws"
+    said = f"The site {name!r} at {source} has {prior} ({what}), which cannot be drawn from."
+    if found := _reparameterised():
+        own, of = found
+        return UnsupportedSiteError(
+            f"{said} {own} puts it in the place of {of!r}. Leave that reparameterisation out: "
+            f"{of!r} is drawn and trained as the program has it."
+        )
     return UnsupportedSiteError(
-        f"The site {name!r} at {source} has {prior} ({what}), which cannot be drawn from. Paths are found by "
-        "running the program forward, so every latent site needs a proper prior: a wide Normal, for example."
+        f"{said} Paths are found by running the program forward, so every latent site needs a proper prior: "
+        "a wide Normal, for example."
     )
+
+
+def _reparameterised() -> tuple[str, str] | None:
+    """The library's reparameterisation that makes the present site, and the site that it is of."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        own, name = (frame.f_locals.get(local) for local in ("self", "name"))
+        if isinstance(name, str) and (kind := type(own).__name__).endswith("Reparam"):
+            return kind, name
+        frame = frame.f_back
+    return None
 
 
 def not_drawn_as_whole(

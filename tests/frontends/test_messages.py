@@ -11,6 +11,7 @@ import pyro
 import pyro.distributions as pdist
 import pytest
 import torch
+from numpyro.infer.reparam import CircularReparam
 
 import pathmix
 from pathmix import errors
@@ -38,6 +39,18 @@ def test_a_flat_prior(library, d, xp, array, bounds):
         errors.UnsupportedSiteError, match=r"'x' at test_messages.py:\d+ has an improper prior"
     ):
         discover(model)
+
+
+def test_a_reparameterisation_with_a_flat_prior():
+    def model():
+        numpyro.sample("angle", dist.VonMises(0.0, 2.0))
+
+    with pytest.raises(
+        errors.UnsupportedSiteError,
+        match=r"'angle_unwrapped' at test_messages.py.* CircularReparam puts it in the place of 'angle'. Leave",
+    ):
+        discover(numpyro.handlers.reparam(model, config={"angle": CircularReparam()}))
+    discover(model)
 
 
 SHAPES = {
