@@ -34,6 +34,7 @@ __all__ = [
     "is_traced",
     "original",
     "outside_of_trace",
+    "plain_number",
     "plain_of",
     "release",
     "reserve",
@@ -299,3 +300,9 @@ def outside_of_trace() -> Iterator[None]:
 def plain_of(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor inside a functional one."""
     return _plain(tensor)
+
+
+def plain_number(tensor: torch.Tensor) -> float:
+    """The number that a tensor has at present, of which no mode is told."""
+    with without_torch_function(), _disable_current_modes():
+        return plain_of(tensor).detach().numpy().item()

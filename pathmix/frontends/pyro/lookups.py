@@ -22,12 +22,15 @@ from pathmix.doors.torch import (
     functorch_level,
     is_hidden_from_modes,
     original,
+    plain_number,
     tree_leaves,
 )
 from pathmix.frontends.pyro import indices
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
 
+# Takes no room. Text of a continuous number reads as the number does, and is no number, or a name of a site.
+MARK = "\N{WORD JOINER}"
 Compared = Callable[[Iterable[Any], Any], None]  # what a comparison was given, and its result
 Ranged = Callable[[Tensor], None]  # whether numbers are those that PyTorch takes
 
@@ -39,10 +42,6 @@ class Observer(Protocol):
 
     def shown(self, tensor: Tensor) -> str:
         """The tensor as text."""
-        ...
-
-    def formatted(self, tensor: Tensor, specification: str) -> str:
-        """A continuous number as text, which shows that it is none."""
         ...
 
     def is_continuous(self, tensor: Tensor) -> bool:
@@ -264,7 +263,7 @@ def _allclose(observer: Observer, tensor: Tensor, other: Tensor, *args: Any, **k
 
 def _format(observer: Observer, tensor: Tensor, specification: str) -> str:
     if tensor.ndim == 0 and tensor.is_floating_point() and observer.is_continuous(tensor):
-        return observer.formatted(tensor, specification)
+        return MARK + format(plain_number(tensor), specification)
     if tensor.ndim == 0:
         return format(_item(observer, tensor), specification)
     return format(observer.shown(tensor), specification)

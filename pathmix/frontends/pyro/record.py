@@ -24,7 +24,7 @@ from pathmix.frontends.parameters import invalid, parameters
 from pathmix.frontends.pyro.floats import random_floats
 from pathmix.frontends.pyro.foresight import Alike, Course, Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
-from pathmix.frontends.pyro.lookups import Lookups, Unsure
+from pathmix.frontends.pyro.lookups import MARK, Lookups, Unsure
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.plates import subsampling, whole
@@ -187,9 +187,6 @@ class _Recorder(Messenger):
     def shown(self, tensor: torch.Tensor) -> str:
         return repr(tensor)
 
-    def formatted(self, tensor: torch.Tensor, specification: str) -> str:
-        return f"tensor({as_numpy(tensor).item():{specification}})"
-
     def is_continuous(self, tensor: torch.Tensor) -> bool:
         if self.reach is None:
             self.program.watched.add("continuous")
@@ -217,7 +214,7 @@ class _Recorder(Messenger):
 
     def _sample(self, msg: Any) -> None:
         name = msg["name"]
-        self.log.add(name, is_random="tensor(" in name)
+        self.log.add(name.replace(MARK, ""), is_random="tensor(" in name or MARK in name)
         self.log.check_limits()
         if functorch_level() is not None:
             raise ProgramError(

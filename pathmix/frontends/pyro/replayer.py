@@ -103,10 +103,6 @@ class Replayer(Messenger):
     def shown(self, tensor: torch.Tensor) -> str:
         return f"tensor(<shape {tuple(tensor.shape)}>)"
 
-    def formatted(self, tensor: torch.Tensor, specification: str) -> str:
-        del specification
-        return self.shown(tensor)
-
     def is_continuous(self, tensor: torch.Tensor) -> bool:
         """As in the run that was recorded: it asks the same, in the same order."""
         del tensor

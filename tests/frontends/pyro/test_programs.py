@@ -3,6 +3,7 @@
 import copy
 import functools
 import random
+import re
 import warnings
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ import pathmix
 from pathmix.discovery import PriorDiscovery
 from pathmix.engine.precision import engine_scope
 from pathmix.frontends import pyro as frontend
+from pathmix.frontends.pyro.lookups import MARK
 from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Plate
@@ -771,4 +773,14 @@ def test_a_number_that_python_asks_for_stays_random():
     assert found.keys() == wanted.keys()
     for label, path in found.items():
         assert path.log_evidence == pytest.approx(wanted[label], abs=5 * path.log_evidence_error + 1e-4)
-    assert all(text.startswith("tensor(") for text in shown)
+    number = MARK + r"-?\d+\.\d"
+    assert all(re.fullmatch(rf"{number} {number}+", text) for text in shown)
+
+
+def test_a_site_is_not_named_by_a_continuous_number():
+    def model():
+        temperature = pyro.sample("temperature", dist.Normal(20.0, 5.0)).item()
+        pyro.sample(f"at {temperature:.1f}", dist.Normal(0.0, 1.0))
+
+    with pytest.raises(pathmix.PathmixError, match=r"'at -?\d+\.\d' at test_programs.py:\d+ is built from"):
+        exact.fit(model)

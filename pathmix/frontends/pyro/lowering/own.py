@@ -61,4 +61,4 @@ class _Refusing:
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("a pass looks at numbers")
 
-    decide = shown = formatted = is_continuous = overlook = _refuse
+    decide = shown = is_continuous = overlook = _refuse
