@@ -108,7 +108,9 @@ def test_a_helper_that_changed(model, said, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "given", [make, Model, lambda scale: functools.partial(scaled_mean, scale=scale)], ids=str
+    "given",
+    [make, Model, lambda scale: functools.partial(scaled_mean, scale=scale)],
+    ids=["closure", "object", "partial"],
 )
 def test_what_a_model_takes_along(given, tmp_path):
     posterior, file = saved(tmp_path, given(1.0), 2.0)
@@ -190,7 +192,6 @@ def subsampled(y):
         (subsampled, np.linspace(-1.0, 1.0, 12), {}),
         (learning, 2.0, {"precision": "float32"}),
     ],
-    ids=str,
 )
 def test_the_same_program_is_the_same(model, y, options, tmp_path):
     posterior, file = saved(tmp_path, model, y, **options)
