@@ -26,6 +26,7 @@ from pathmix.doors.torch import (
     tree_leaves,
 )
 from pathmix.frontends.pyro import indices
+from pathmix.frontends.pyro.ranges import LOOKUPS, in_range
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
 
@@ -108,6 +109,9 @@ class Lookups(TorchFunctionMode):
             result = _in_one_precision(func, args, kwargs)
             self.compared(args, result)
             return result
+        if self.ranged is not None and func in LOOKUPS and not self.pauses:
+            for inside in in_range(func, args, kwargs):
+                self.ranged(inside)
         if self.computed_indices and func in _INDEXED and _is_computed(func, args[1]):
             return _INDEXED[func](*args)
         if self.ranged is not None and func is one_hot:
@@ -333,4 +337,4 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
 LOOKS = _ANSWERS.keys() - {Tensor.__deepcopy__, torch.tensor, torch.full}
 # PyTorch's functions make numbers by these, of tensors where they take numbers.
 _AMBIGUOUS = {Tensor.__index__, Tensor.__float__, Tensor.__complex__}
-_NOTABLE = {asks_for_validity, one_hot, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES}
+_NOTABLE = {asks_for_validity, one_hot, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES, *LOOKUPS}

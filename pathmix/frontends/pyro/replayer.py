@@ -56,9 +56,7 @@ class Replayer(Messenger):
         self.path = batch_run.path
         self.plates: tuple[Plate, ...] = plates or ()
         self.subsampling = plates is not None
-        # A pinned site's one value was in range when the run was recorded.
-        ranged = self._ranged if self.path.summed else None
-        self.lookups = Lookups(self, computed_indices=computed_indices, ranged=ranged)
+        self.lookups = Lookups(self, computed_indices=computed_indices, ranged=self._ranged)
         self.continuous = batch_run.continuous
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
@@ -113,7 +111,8 @@ class Replayer(Messenger):
     def _ranged(self, inside: torch.Tensor) -> None:
         """A run with numbers out of range fails, and runs that fail are left out."""
         terms = torch.where(inside, 0.0, -torch.inf)
-        self.terms[f"range {len(self.terms)}"] = terms, False, False
+        if self.path.summed:
+            self.terms[f"range {len(self.terms)}"] = terms, False, False
         self.log_likelihood = self.log_likelihood + terms.sum()
 
     # The handler of sites.

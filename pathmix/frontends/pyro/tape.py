@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pathmix.doors.torch import DispatchMode, functionalized, is_composite, schema_of, without_torch_function
+from pathmix.doors.torch import (
+    DispatchMode,
+    functionalized,
+    is_composite,
+    plain_of,
+    schema_of,
+    without_torch_function,
+)
 from pathmix.program.source import Source, caller
 
 # Operations whose result is not a tensor: PyTorch looks at the values.
@@ -209,6 +216,12 @@ class Tape(DispatchMode):
 
 class _Written(BaseException):
     """A rule writes into a tensor."""
+
+
+def is_open(tensor: Tensor) -> bool:
+    """Whether a tensor depends on inputs of a tape that are not pinned."""
+    node = getattr(plain_of(tensor), _MARK, None)
+    return node is not None and node.value is None
 
 
 def _shape(tensor: Tensor) -> Shape:

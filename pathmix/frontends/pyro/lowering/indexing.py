@@ -125,7 +125,7 @@ TABLE = {
     aten._unsafe_index_put.default: _index_put,
     aten.masked_select.default: _masked_select,
     aten.masked_scatter.default: _masked_scatter,
-    aten.index_select.default: lambda x, dim, index: jnp.take(x, index, axis=dim),
+    aten.index_select.default: lambda x, dim, index: jnp.take(x, index, axis=dim, mode="clip"),
     aten.gather.default: _gather,
     aten.take.default: lambda x, index: jnp.ravel(x)[index],
     aten.scatter.src: _scatter,
