@@ -15,6 +15,7 @@ from pathmix.posterior.status import Status
 from pathmix.posterior.weights import Weighting
 
 _HOPELESS = 1e-3  # prior runs on paths, below which more of them will hardly do
+_ROUNDING = 1e-12  # of masses that add up to one
 _NOTABLE = 0.01  # a weight
 _BEYOND_DOUBT = 3.0  # errors
 _PRECISE = 0.015  # total variation that errors of weights may bring
@@ -168,11 +169,11 @@ def _unseen(paths: Sequence[FittedPath], report: DiscoveryReport) -> list[str]:
         matters = f"it matters if the data are {times:.2g} times as likely there as on the best path seen"
     at_most = "" if report.unseen_is_exact else "Up to "
     advice = f"More prior runs see more of it (discovery=pathmix.PriorDiscovery({10 * report.samples:_}))."
-    if mass * report.samples < _HOPELESS:
-        advice = "No prior run will come there; discovery=pathmix.Guided(rounds=100) may."
-    elif report.unseen_is_exact:
+    if report.unseen_is_exact and mass > _ROUNDING:
         cover = f"{1 - mass / 100:.{max(2 - math.floor(math.log10(mass)), 3)}f}".rstrip("0").rstrip(".")
         advice = f"discovery=pathmix.Enumeration(cover={cover}) looks for what is probable there."
+    elif mass * report.samples < _HOPELESS:
+        advice = "No prior run will come there; discovery=pathmix.Guided(rounds=100) may."
     return [f"{at_most}{100 * mass:.2g}% of the prior mass is unseen: {matters}. {advice}"]
 
 

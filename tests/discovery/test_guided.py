@@ -311,10 +311,10 @@ def test_rounds_in_vain_end_the_search(model, args, rounds):
 
 def test_what_is_next_to_the_best_small_trees_is_complete():
     """However much there is around large ones that are worth more."""
-    leaves, plus, times = 8, 8, 9
+    leaves, plus, times = 4, 4, 5
 
     def value(name):
-        probabilities = jnp.array([0.06] * leaves + [0.26, 0.26])
+        probabilities = jnp.array([0.17] * leaves + [0.16, 0.16])
         kind = int(sample(f"{name}.kind", dist.Categorical(probs=probabilities)))
         if kind < leaves:
             return 1.0 + kind
@@ -324,13 +324,13 @@ def test_what_is_next_to_the_best_small_trees_is_complete():
     def model(y):
         sample("y", dist.Normal(value("e") + sample("x", dist.Normal(0.0, 1.0)), 1.0), obs=y)
 
-    guided = pathmix.Guided(40, listed=1, round_paths=96)
+    guided = pathmix.Guided(40, listed=1, round_paths=32)
     expedition = guided.begin(bind(model, (1.0,)), Seed.of(0), lambda slp, _: slp.path)
     found = expedition.search.slps
     before, best = len(found), next(path for path in found if len(path.pinned) == 3)
     worth = {slp.path: float(len(path.pinned)) + (path == best) for path, slp in found.items()}
     assert expedition.further(Rating(worth))
-    assert before < len(found) <= before + 96 + 24
+    assert before < len(found) <= before + 32 + 8
     known, pinned = {frozenset(path.pinned) for path in found}, dict(best.pinned)
     for name in ("e.l.kind", "e.r.kind"):
         for kind in range(leaves):

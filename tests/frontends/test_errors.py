@@ -53,7 +53,7 @@ def test_discrete_values_may_become_numbers():
 def test_an_unsupported_discrete_site():
     def model():
         numpyro.sample("x", dist.Normal(0, 1))
-        rate = numpyro.sample("count", dist.Poisson(3.0))
+        rate = numpyro.sample("count", dist.Poisson(100_000.0))
         numpyro.sample("y", dist.Normal(rate, 1), obs=0.0)
 
     with pytest.raises(errors.UnsupportedSiteError, match=r"'count' at test_errors.py:\d+ decides no branch"):
