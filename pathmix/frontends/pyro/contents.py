@@ -13,7 +13,7 @@ from pathmix.frontends.priors import Named
 from pathmix.frontends.pyro.flatten import FlatGraph
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.supports import Support
-from pathmix.frontends.pyro.tape import Node
+from pathmix.frontends.pyro.tape import Look, Node
 from pathmix.frontends.supports import SupportBounds
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.graph import Graph
@@ -116,11 +116,17 @@ def deciding(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> frozen
 
     What PyTorch looked at itself is no decision, so it must be discrete.
     """
-    for names, source in looked_at_continuous(flat, contents, batch_run):
+    for names, look in looked_at_continuous(flat, contents, batch_run):
+        sites = ", ".join(map(repr, names))
+        if look.for_shape:
+            raise ProgramError(
+                f"The shape of what PyTorch gives at {look.source} depends on {sites}. Along one path every "
+                "shape is fixed: keep all elements and use torch.where or a mask, or decide with an ordinary "
+                "`if` or a loop which elements there are."
+            )
         raise ProgramError(
-            f"At {source} PyTorch needs a number, and gets a random value that depends on "
-            f"{', '.join(map(repr, names))}. Make the number in the program, where it can be seen: "
-            "int(k), or compare the value."
+            f"At {look.source} PyTorch needs a number, and gets a random value that depends on {sites}. Make "
+            "the number in the program, where it can be seen: int(k), or compare the value."
         )
     return having_say(flat, contents, batch_run) & dict(batch_run.path.pinned).keys()
 
@@ -133,15 +139,15 @@ def having_say(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> froz
 
 def looked_at_continuous(
     flat: FlatGraph, contents: Contents, batch_run: BatchRun
-) -> list[tuple[list[str], Source]]:
-    """The continuous inputs behind values that PyTorch looked at itself, and where."""
+) -> list[tuple[list[str], Look]]:
+    """The continuous inputs behind values that PyTorch looked at itself."""
     pinned = dict(batch_run.path.pinned)
     looks = zip(_inputs_behind(flat, contents, batch_run, _looked_at(flat)), flat.looked_at, strict=True)
-    return [(rest, source) for names, (_, source) in looks if (rest := sorted(names - pinned.keys()))]
+    return [(rest, look) for names, look in looks if (rest := sorted(names - pinned.keys()))]
 
 
 def _looked_at(flat: FlatGraph) -> list[Node]:
-    return [node for node, _ in flat.looked_at]
+    return [look.node for look in flat.looked_at]
 
 
 def _inputs_behind(

@@ -20,8 +20,7 @@ from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.pyro.autograd import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
 from pathmix.frontends.pyro.lowering.dtypes import once
-from pathmix.frontends.pyro.tape import Node, Tape, replaced
-from pathmix.program.source import Source
+from pathmix.frontends.pyro.tape import Look, Node, Tape, replaced
 
 _LARGE = 4_096  # bytes: of data, a check of its numbers is enough to see that they change
 
@@ -35,7 +34,7 @@ class FlatGraph:
     constants: dict[Node, torch.Tensor]  # that the operations or the outputs use
     outputs: tuple[Node, ...]
     values: tuple[torch.Tensor, ...]  # of the outputs, at the inputs of the trace
-    looked_at: tuple[tuple[Node, Source], ...]  # what PyTorch looked at by itself, and where
+    looked_at: tuple[Look, ...]  # what PyTorch looked at by itself
 
     @cached_property
     def open(self) -> list[Node]:
@@ -145,9 +144,9 @@ def _pruned(tape: Tape, inputs: tuple[Node, ...], values: Sequence[torch.Tensor]
     for node in tape.operations:
         if not varying.isdisjoint(node.sources):
             varying.add(node)
-    looked_at = tuple((node, where) for node, where in tape.looked_at if node in varying)
+    looked_at = tuple(look for look in tape.looked_at if look.node in varying)
     outputs = tuple(map(tape.node, values))
-    needed = {*outputs, *(node for node, _ in looked_at)}
+    needed = {*outputs, *(look.node for look in looked_at)}
     for node in reversed(tape.operations):
         if node in needed:
             needed.update(node.sources)

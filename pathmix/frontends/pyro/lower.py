@@ -27,6 +27,7 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
 
     What depends on no site is no decision of the path.
     """
+    looked_at = deciding(flat, contents, batch_run)
     known = flat.known
     # Each call to JAX that makes an array takes longer than an operation.
     numbers = {node: value for node, value in known.items() if value.ndim == 0 and value.is_floating_point()}
@@ -112,5 +113,5 @@ def lower(flat: FlatGraph, contents: Contents, batch_run: BatchRun) -> Lowered:
         priors=priors,
         terms=tuple(terms),
         decided_after=tuple(contents.decided_after[i] for i in decided),
-        looked_at=deciding(flat, contents, batch_run),
+        looked_at=looked_at,
     )

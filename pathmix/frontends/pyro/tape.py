@@ -47,6 +47,14 @@ _SHAPE_ONLY = {
 _MARK = "_pathmix_node"  # of a tensor that is on a tape
 
 
+class Look(NamedTuple):
+    """PyTorch looked at what a node gives: for a number, or to make a shape of it."""
+
+    node: "Node"
+    source: Source
+    for_shape: bool
+
+
 class Shape(NamedTuple):
     """What is kept of a result."""
 
@@ -101,7 +109,7 @@ class Tape(DispatchMode):
         self.rules = rules
         self.operations: list[Node] = []
         self.constants: dict[Node, Tensor] = {}
-        self.looked_at: list[tuple[Node, Source]] = []  # what library code looked at, and where
+        self.looked_at: list[Look] = []  # what PyTorch looked at itself
         self._known: dict[int, Node] = {}  # constants by id; `constants` keeps them alive
         self._may_write = True
 
@@ -127,8 +135,11 @@ class Tape(DispatchMode):
         with without_torch_function():  # what the program called has been through it
             marked = self._marks((*args, *options.values()), [])
             if facts.looks:
-                self.looked_at += [(node, caller()) for node in marked]
+                self.looked_at += [Look(node, caller(), for_shape=False) for node in marked]
                 return func(*args, **options)
+            if facts.makes_shape and marked:
+                shaping = self._marks(_shaping(func, args, options), [])
+                self.looked_at += [Look(node, caller(), for_shape=True) for node in shaping]
             if facts.writes and not self._may_write:
                 raise _Written
             # A network that is made in the program draws its weights; priors take their shapes from them.
@@ -228,6 +239,16 @@ def _shape(tensor: Tensor) -> Shape:
     return Shape(tensor.shape, tensor.dtype)
 
 
+def _shaping(operation: Any, args: Any, options: dict[str, Any]) -> list[Any]:
+    """The arguments that the shape of the result is made of."""
+    packet = operation.overloadpacket
+    if packet is torch.ops.aten.index:  # x[mask]
+        return [part for part in args[1] if part is not None and part.dtype in (torch.bool, torch.uint8)]
+    if packet is torch.ops.aten.masked_select:
+        return [*args[1:], *options.values()]
+    return [args[0]] if args else [*options.values()]
+
+
 def tensors_in(arguments: Any) -> Iterator[Tensor]:
     for argument in arguments:
         if isinstance(argument, Tensor):
@@ -252,17 +273,20 @@ class _Facts(NamedTuple):
     is_random: bool
     is_empty: bool
     by_shape: bool
+    makes_shape: bool
     is_composite: bool
 
 
 @cache
 def _facts(operation: Any) -> _Facts:
     schema, packet = schema_of(operation), getattr(operation, "overloadpacket", None)
+    tags = getattr(operation, "tags", ())
     return _Facts(
         looks=operation in _LOOKS,
         writes=schema is not None and schema.is_mutable,
-        is_random=torch.Tag.nondeterministic_seeded in getattr(operation, "tags", ()),
+        is_random=torch.Tag.nondeterministic_seeded in tags,
         is_empty=packet in _EMPTY,
         by_shape=packet in _SHAPE_ONLY,
+        makes_shape=torch.Tag.dynamic_output_shape in tags,
         is_composite=is_composite(operation),
     )

@@ -178,18 +178,32 @@ def test_an_operation_taken_out_of_the_table_still_works(monkeypatch):
 @pytest.mark.parametrize(
     ("op", "function"),
     [
-        (aten.nonzero.default, lambda x: [torch.nonzero(x > 0).sum()]),
-        (aten._unique2.default, lambda x: [torch.unique(x).sum()]),
-        (aten.masked_select.default, lambda x: [torch.masked_select(x, x > 0).sum()]),
-        (aten.index.Tensor, lambda x: [x[x > 0].sum()]),
-        (aten.index.Tensor, lambda x: [torch.zeros_like(x).index_put_((x > 0,), x[x > 0])]),
-        (aten.repeat_interleave.Tensor, lambda x: [x[0].repeat_interleave((x[0] > 0).long()).sum()]),
+        (aten.nonzero.default, lambda x: torch.nonzero(x > 0)),
+        (aten._unique2.default, torch.unique),
+        (aten.unique_consecutive.default, torch.unique_consecutive),
+        (aten.unique_dim.default, lambda x: torch.unique(x, dim=0)),
+        (aten.masked_select.default, lambda x: torch.masked_select(torch.arange(3), x > 0)),
+        (aten.index.Tensor, lambda x: torch.arange(3)[x > 0]),
+        (aten.repeat_interleave.Tensor, lambda x: torch.repeat_interleave((x > 0).long())),
+        (aten.bincount.default, lambda x: torch.bincount((x > 0).long())),
     ],
 )
-def test_a_shape_that_depends_on_a_random_value_is_refused(op, function):
-    graph = flatten(function, [matrix(3)])
-    with pytest.raises(ProgramError, match=rf"{op}.* depends on a random value"):
-        jax.jit(lambda x: interpret(graph, [x])[graph.outputs[0]])(jnp.asarray(matrix(3).numpy()))
+def test_what_a_shape_is_made_of_is_looked_at(op, function):
+    """Also where nothing but the shape is used."""
+    assert torch.Tag.dynamic_output_shape in op.tags
+    x = torch.tensor([[-1.0, 0.5, 2.0]] if op is aten.unique_dim.default else [-1.0, 0.5, 2.0])
+    graph = flatten(lambda x: [torch.zeros(function(x).shape).sum()], [x])
+    (look,) = graph.looked_at
+    assert look.for_shape and look.node in (*graph.inputs, *graph.open)
+
+
+def test_a_number_of_elements_to_write_that_is_random_is_refused():
+    graph = flatten(
+        lambda x: [torch.zeros_like(x).index_put_((x > 0,), torch.arange(2.0))],
+        [torch.tensor([-1.0, 0.5, 2.0])],
+    )
+    with pytest.raises(ProgramError, match=r"index_put.* depends on a random value"):
+        jax.jit(lambda x: interpret(graph, [x])[graph.outputs[0]])(jnp.asarray([-1.0, 0.5, 2.0]))
 
 
 @pytest.mark.filterwarnings("ignore::pathmix.PathmixWarning")

@@ -56,8 +56,6 @@ def _apply(node: Node, values: dict[Node, Any]) -> Any:
         return call_own(node, values, interpret)
     lowering = operator.getitem if node.target is operator.getitem else TABLE.get(node.target)
     if lowering is None:
-        if torch.Tag.dynamic_output_shape in getattr(node.target, "tags", ()):
-            raise _shape_error(node)
         return call_torch(node, values)
     arguments = _read(node.args, values)
     options = {key: _read(option, values) for key, option in node.kwargs.items() if key not in _PLACEMENT}
@@ -66,15 +64,11 @@ def _apply(node: Node, values: dict[Node, Any]) -> Any:
         # A lowering may decline what is rare.
         return call_torch(node, values) if found is NotImplemented else _as_typed(node, found)
     except jax.errors.NonConcreteBooleanIndexError as error:
-        raise _shape_error(node) from error
-
-
-def _shape_error(node: Node) -> ProgramError:
-    return ProgramError(
-        f"The shape of what the PyTorch operation {node.target} gives depends on a random value. Along one "
-        "path every shape is fixed: keep all elements and use torch.where or a mask, or decide with an "
-        "ordinary `if` or a loop which elements there are."
-    )
+        raise ProgramError(
+            f"How many elements the PyTorch operation {node.target} writes depends on a random value. Along "
+            "one path every shape is fixed: write all elements with torch.where, or decide with an ordinary "
+            "`if` or a loop which elements there are."
+        ) from error
 
 
 def _as_typed(node: Node, result: Any) -> Any:
