@@ -22,7 +22,9 @@ _TAIL = 1e-24  # of the mass, that may be left out
 _FIRST, MOST_VALUES = 64, 4_096
 _ROWS = 2, 32  # of prior draws, for each setting of the others
 _FAR, _STEP = 2**20, 1.05  # until where it is looked beyond a window, and how far apart
+_CLOSER = 1.0005  # steps, where a prior does not quite add up to one
 _ROUNDING = 1e5  # epsilons, by which log Γ of large counts may be off
+_SERIES = 1e-5  # by which JAX's log B is off, in double precision too
 _AT_ONCE = 64  # values
 _MOST_NUMBERS = 2**21  # at once
 _MOST_TRIED = 2**25  # elements of the density, for one prior draw
@@ -177,10 +179,19 @@ class _Evaluation:
 
     def look_beyond(self, count: int, left: np.ndarray, possible: np.ndarray) -> None:
         """Raise the share of the mass from each value on; note elements that some row makes possible."""
-        further = np.unique((count * _STEP ** np.arange(np.log(_FAR / count) / np.log(_STEP))).astype(int))
+        lack = self._look(count, _STEP, left, possible)
+        if lack > max(_SERIES, _ROUNDING * self._epsilon):  # there must be more of the prior elsewhere
+            left[:] = 1.0
+        elif lack > _ROUNDING * self._epsilon:
+            self._look(count, _CLOSER, left, possible)
+
+    def _look(self, count: int, step: float, left: np.ndarray, possible: np.ndarray) -> float:
+        """What the prior lacks to one."""
+        further = np.unique((count * step ** np.arange(np.log(_FAR / count) / np.log(step))).astype(int))
         further = further[further >= count]
-        gaps = np.log(np.diff(further, append=further[-1] * _STEP))
+        gaps = np.log(np.diff(further, append=further[-1] * step))
         values = np.concatenate([np.arange(count), further])
+        lack = 0.0
         for given in self._given():
             joint, prior = self._by_element(values, given)
             shares, fits = _from_there_on(joint, count, gaps)
@@ -188,8 +199,8 @@ class _Evaluation:
             possible[self.look.moved] |= fits
             shares, _ = _from_there_on(prior, count, gaps)
             np.maximum(left, shares, out=left)
-            if self._lacks(prior[:count]):
-                left[:] = 1.0
+            lack = max(lack, self._lack(prior[:count]))
+        return lack
 
     def _given(self) -> Iterator[list[np.ndarray]]:
         """Values of all sites, in rows: as drawn, but for those of the others that are set."""
@@ -222,13 +233,11 @@ class _Evaluation:
                     np.add.at(whole, where, part)
         return joint[..., self.look.moved], prior[..., self.look.moved]
 
-    def _lacks(self, prior: np.ndarray) -> bool:
-        """Whether there must be more of the prior elsewhere."""
+    def _lack(self, prior: np.ndarray) -> float:
         if not any(share.adds_up for share in self.shares):
-            return False
-        logs = np.where(np.isnan(prior), -np.inf, prior)
-        mass = np.exp(logs).sum(axis=0)
-        return bool(np.any((mass > 0) & (mass < 1 - _ROUNDING * self._epsilon)))
+            return 0.0
+        mass = np.exp(np.where(np.isnan(prior), -np.inf, prior)).sum(axis=0)
+        return float(np.max(1 - mass, where=mass > 0, initial=0.0))
 
 
 def _moved(share: _Share, moved: np.ndarray) -> _Share:

@@ -70,6 +70,31 @@ def test_a_gap_hides_nothing_and_two_humps_are_no_cut(name):
     checked(model, np.log((prior * stats.binom.pmf(y[:, None], N, 0.005)).sum(axis=1)).sum(), y)
 
 
+def negative_binomial():
+    return dist.NegativeBinomialProbs(3.0, 0.6)
+
+
+def with_a_far_hump():
+    parts = [negative_binomial(), dist.Poisson(900_000.0)]
+    return dist.MixtureGeneral(dist.Categorical(probs=jnp.array([1 - 1e-6, 1e-6])), parts)
+
+
+def clipped(made):
+    def model():
+        n = numpyro.sample("n", made())
+        numpyro.sample("y", dist.Normal(jnp.minimum(n, 5), 1.0), obs=1.0)
+
+    return model
+
+
+def test_log_b_of_jax_may_be_off_and_a_far_hump_is_seen_all_the_same():
+    """Priors that it is in do not add up to one, as if there were more further out."""
+    wanted = np.log((stats.nbinom.pmf(N, 3, 0.4) * stats.norm.pdf(1.0, np.minimum(N, 5))).sum())
+    assert exact.fit(clipped(negative_binomial)).log_evidence == pytest.approx(wanted, abs=1e-6)
+    with pytest.raises(UnsupportedSiteError, match="mass beyond 4,095"):
+        exact.fit(clipped(with_a_far_hump))
+
+
 def test_data_far_beyond_the_prior():
     def model(y):
         with numpyro.plate("rows", len(y)):
