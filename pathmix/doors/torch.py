@@ -129,6 +129,7 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
 _METHODS = (
     "__array__", "__bool__", "__complex__", "__contains__", "__deepcopy__", "__float__", "__format__",
     "__index__", "__int__", "__repr__", "allclose", "equal", "is_nonzero", "item", "numpy", "tolist",
+    "__dlpack__", "__reduce_ex__", "storage", "untyped_storage",
     "__and__", "__eq__", "__ge__", "__gt__", "__invert__", "__le__", "__lt__", "__ne__", "__or__", "__xor__",
     *_COMPARISONS,
 )  # fmt: skip
@@ -154,6 +155,7 @@ _ASKING = {
     for place, names in ((torch.Tensor, _METHODS), (_torch, _FUNCTIONS))
     for name in names
 }
+_storage = torch.Tensor.untyped_storage
 _ORIGINALS = {asking: getattr(place, name) for (place, name), asking in _ASKING.items()}
 
 
@@ -204,7 +206,7 @@ def storage_id(tensor: torch.Tensor) -> int | None:
     """The same for a tensor and its views; None without one storage: sparse tensors, those of vmap."""
     if tensor.layout is not torch.strided or is_functorch_wrapped_tensor(tensor):
         return None
-    return tensor.untyped_storage()._cdata
+    return _storage(tensor)._cdata
 
 
 def reserve(tensor: torch.Tensor) -> None:

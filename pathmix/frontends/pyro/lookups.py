@@ -23,7 +23,9 @@ from pathmix.doors.torch import (
     is_hidden_from_modes,
     original,
     plain_number,
+    plain_of,
     tree_leaves,
+    without_torch_function,
 )
 from pathmix.frontends.pyro import indices
 from pathmix.frontends.pyro.ranges import LOOKUPS, in_range
@@ -253,6 +255,17 @@ def _tolist(observer: Observer, tensor: Tensor) -> Any:
     return _item(observer, tensor) if tensor.ndim == 0 else _array(observer, tensor).tolist()
 
 
+def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What tells of memory is asked of a tensor that has numbers there."""
+
+    def answer(observer: Observer, tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+        numbers = _array(observer, tensor)
+        with without_torch_function():
+            return function(plain_of(torch.as_tensor(numbers)), *args, **kwargs)
+
+    return answer
+
+
 def _contains(observer: Observer, tensor: Tensor, element: Any) -> bool:
     return bool(observer.decide((element == tensor).any(), "bool"))
 
@@ -311,6 +324,7 @@ def _numpy_dtype(tensor: Tensor) -> Any:
     return torch.empty(0, dtype=tensor.dtype).numpy().dtype
 
 
+_MEMORY = (Tensor.__dlpack__, Tensor.__reduce_ex__, Tensor.storage, Tensor.untyped_storage)
 _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.__bool__: _bool,
     Tensor.is_nonzero: _bool,
@@ -323,6 +337,7 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.tolist: _tolist,
     Tensor.numpy: _numpy,
     Tensor.__array__: _array,
+    **{function: _of_numbers(function) for function in _MEMORY},
     Tensor.__contains__: _contains,
     Tensor.equal: _equal,
     torch.equal: _equal,
