@@ -14,7 +14,10 @@ from torch.autograd.function import Function, FunctionCtx
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from pathmix.doors.legacy import LEGACY
+
 __all__ = [
+    "MARK",
     "Apply",
     "Context",
     "DispatchMode",
@@ -46,6 +49,7 @@ __all__ = [
 ]
 
 _torch: Any = torch
+MARK = "_pathmix_node"  # of a tensor that is on a tape
 _ROOTS = tuple(os.path.dirname(str(file)) + os.sep for file in (torch.__file__, os.path.dirname(__file__)))
 
 # Only the validation of distributions asks this; those made outside our scope may still do it.
@@ -129,13 +133,13 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
 _METHODS = (
     "__array__", "__bool__", "__complex__", "__contains__", "__deepcopy__", "__float__", "__format__",
     "__index__", "__int__", "__repr__", "allclose", "equal", "is_nonzero", "item", "numpy", "tolist",
-    "__dlpack__", "__reduce_ex__", "storage", "untyped_storage",
-    "__and__", "__eq__", "__ge__", "__gt__", "__invert__", "__le__", "__lt__", "__ne__", "__or__", "__xor__",
-    *_COMPARISONS,
+    "__dlpack__", "__reduce_ex__", "apply_", "map_", "map2_", "new", "new_tensor", "storage",
+    "untyped_storage", "__and__", "__eq__", "__ge__", "__gt__", "__invert__", "__le__", "__lt__", "__ne__",
+    "__or__", "__xor__", *_COMPARISONS,
 )  # fmt: skip
 _FUNCTIONS = (
-    "_is_all_true", "allclose", "bucketize", "equal", "full", "is_nonzero", "searchsorted", "tensor",
-    *_COMPARISONS,
+    "_is_all_true", "allclose", "as_tensor", "asarray", "bucketize", "equal", "full", "is_nonzero",
+    "searchsorted", "tensor", *_COMPARISONS,
 )  # fmt: skip
 Answer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 _answer: ContextVar[Answer | None] = ContextVar("pathmix_answer", default=None)
@@ -150,13 +154,28 @@ def _asking(function: Any) -> Any:
     return asking
 
 
-_ASKING = {
+def _following(function: Any, place: int) -> Any:
+    """For `torch.nn.Parameter(x)` and other types, made of an argument: no mode hears of it."""
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if (mark := getattr(plain_of(args[place]), MARK, None)) is not None:
+            setattr(plain_of(result), MARK, mark)
+        return result
+
+    return made
+
+
+_ASKING: dict[tuple[Any, str], Any] = {
     (place, name): _asking(getattr(place, name))
     for place, names in ((torch.Tensor, _METHODS), (_torch, _FUNCTIONS))
     for name in names
 }
 _storage = torch.Tensor.untyped_storage
 _ORIGINALS = {asking: getattr(place, name) for (place, name), asking in _ASKING.items()}
+_ASKING |= LEGACY
+_ASKING[torch.Tensor, "_make_subclass"] = _following(getattr(torch.Tensor, "_make_subclass"), 1)
+_ASKING[torch.Tensor, "as_subclass"] = _following(torch.Tensor.as_subclass, 0)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from pathmix.doors.torch import (
     plain_number,
     plain_of,
     tree_leaves,
+    without_modes,
     without_torch_function,
 )
 from pathmix.frontends.pyro import indices
@@ -87,8 +88,8 @@ class Lookups(TorchFunctionMode):
         return self._answered(func, args, kwargs or {})
 
     def _asked(self, func: Any, args: Any, kwargs: Any) -> Any:
-        if func is _make and args and type(args[0]) in _NUMBERS:
-            return func(*args, **kwargs)  # this is what distributions do with numbers
+        if func in _MAKING and args and type(args[0]) in _NUMBERS:
+            return func(*args, **kwargs)
         if self._is_answering or (func in LOOKS and is_hidden_from_modes()):
             return func(*args, **kwargs)
         if func in _AMBIGUOUS and not self.pauses:
@@ -266,6 +267,20 @@ def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
+def _by_python(function: Callable[..., Any]) -> Callable[..., Tensor]:
+    """A function of Python's that is called with the number of each element, and writes it."""
+
+    def answer(observer: Observer, *arguments: Any) -> Tensor:
+        numbers = [_array(observer, a) if isinstance(a, Tensor) else a for a in arguments]
+        with without_torch_function():
+            made = [plain_of(torch.tensor(a)) if isinstance(a, np.ndarray) else a for a in numbers]
+            with without_modes():
+                written = function(*made)
+        return arguments[0].copy_(written)
+
+    return answer
+
+
 def _contains(observer: Observer, tensor: Tensor, element: Any) -> bool:
     return bool(observer.decide((element == tensor).any(), "bool"))
 
@@ -302,6 +317,23 @@ def _tensor(observer: Observer, data: Any, *, dtype: Any = None, **options: Any)
     return made if dtype is None else made.to(dtype)
 
 
+def _as_tensor(observer: Observer, data: Any, **options: Any) -> Tensor:
+    """What is a tensor may stay the same one."""
+    if isinstance(data, (list, tuple)):
+        return _tensor(observer, data, **options)
+    return torch.as_tensor(data, **options)
+
+
+def _new_tensor(observer: Observer, like: Tensor, data: Any, **options: Any) -> Tensor:
+    return _tensor(observer, data, **{"dtype": like.dtype, **options})
+
+
+def _new(observer: Observer, like: Tensor, *arguments: Any, **options: Any) -> Tensor:
+    if len(arguments) == 1 and isinstance(arguments[0], (list, tuple)):
+        return _tensor(observer, arguments[0], dtype=like.dtype, **options)
+    return like.new(*arguments, **options)
+
+
 def _stacked(data: Any) -> Tensor:
     if isinstance(data, (list, tuple)):
         return torch.stack([_stacked(item) for item in data])
@@ -325,6 +357,7 @@ def _numpy_dtype(tensor: Tensor) -> Any:
 
 
 _MEMORY = (Tensor.__dlpack__, Tensor.__reduce_ex__, Tensor.storage, Tensor.untyped_storage)
+_CALLING = (Tensor.apply_, Tensor.map_, Tensor.map2_)
 _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.__bool__: _bool,
     Tensor.is_nonzero: _bool,
@@ -338,6 +371,7 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.numpy: _numpy,
     Tensor.__array__: _array,
     **{function: _of_numbers(function) for function in _MEMORY},
+    **{function: _by_python(function) for function in _CALLING},
     Tensor.__contains__: _contains,
     Tensor.equal: _equal,
     torch.equal: _equal,
@@ -347,9 +381,14 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.__repr__: _repr,
     Tensor.__deepcopy__: _deepcopy,
     torch.tensor: _tensor,
+    torch.as_tensor: _as_tensor,
+    torch.asarray: _as_tensor,
+    Tensor.new_tensor: _new_tensor,
+    Tensor.new: _new,
     torch.full: _full,
 }
-LOOKS = _ANSWERS.keys() - {Tensor.__deepcopy__, torch.tensor, torch.full}
+_MAKING = {torch.tensor, torch.as_tensor, torch.asarray}  # of numbers, which distributions do
+LOOKS = _ANSWERS.keys() - _MAKING - {Tensor.__deepcopy__, Tensor.new_tensor, Tensor.new, torch.full}
 # PyTorch's functions make numbers by these, of tensors where they take numbers.
 _AMBIGUOUS = {Tensor.__index__, Tensor.__float__, Tensor.__complex__}
 _NOTABLE = {asks_for_validity, one_hot, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES, *LOOKUPS}

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pathmix.doors.torch import (
+    MARK,
     DispatchMode,
     functionalized,
     is_composite,
@@ -44,7 +45,6 @@ _SHAPE_ONLY = {
     torch.ops.aten.new_ones,
     torch.ops.aten.new_full,
 }
-_MARK = "_pathmix_node"  # of a tensor that is on a tape
 
 
 class Look(NamedTuple):
@@ -116,7 +116,7 @@ class Tape(DispatchMode):
     def input(self, tensor: Tensor, *, is_pinned: bool = False) -> Node:
         """Follow a tensor. Along one path, a pinned one has one value, and so has what it leads to."""
         node = Node(result=_shape(tensor), value=tensor.clone() if is_pinned else None, tape=self)
-        setattr(tensor, _MARK, node)
+        setattr(tensor, MARK, node)
         return node
 
     def node(self, tensor: Tensor) -> Node:
@@ -163,7 +163,7 @@ class Tape(DispatchMode):
             return self._written_down(operation, tensors, {}, is_known=is_known)
 
     def _marked(self, tensor: Tensor) -> Node | None:
-        node = getattr(tensor, _MARK, None)
+        node = getattr(tensor, MARK, None)
         return node if node is not None and node.tape is self else None
 
     def _marks(self, arguments: Any, found: list[Node]) -> list[Node]:
@@ -194,7 +194,7 @@ class Tape(DispatchMode):
         node.is_drawn = node.is_random or any(source.is_drawn for source in node.sources)
         if isinstance(result, Tensor):
             node.result = _shape(result)
-            setattr(result, _MARK, node)
+            setattr(result, MARK, node)
             return result
         parts = tuple(result)
         node.result = tuple(_shape(part) for part in parts)
@@ -204,7 +204,7 @@ class Tape(DispatchMode):
                 operator.getitem, (node, position), {}, node.result[position], known, self, node.is_drawn
             )
             self.operations.append(item)
-            setattr(part, _MARK, item)
+            setattr(part, MARK, item)
         return result
 
     def _by_rule(self, func: Any, args: Any, options: dict[str, Any]) -> Any:
@@ -231,7 +231,7 @@ class _Written(BaseException):
 
 def is_open(tensor: Tensor) -> bool:
     """Whether a tensor depends on inputs of a tape that are not pinned."""
-    node = getattr(plain_of(tensor), _MARK, None)
+    node = getattr(plain_of(tensor), MARK, None)
     return node is not None and node.value is None
 
 

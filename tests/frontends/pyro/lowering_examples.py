@@ -325,11 +325,6 @@ ELEMENTWISE = {
     aten.clone.default: unary(real),
     aten.alias.default: unary(real),
     aten.detach.default: unary(real),
-    aten.copy.default: [
-        call(real(3, 4), real(4)),
-        call(real(3), whole(0, 5, 3)),
-        call(whole(0, 5, 3), real(3)),
-    ],
     aten.copysign.Tensor: [call(real(3), vector(1.0, -2.0, 3.0))],
     aten.copysign.Scalar: [call(real(3), -1.0)],
     aten.complex.default: [call(real(3), real(3)), call(real(), real(2, 1))],

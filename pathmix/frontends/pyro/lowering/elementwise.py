@@ -271,7 +271,6 @@ TABLE = {
     aten.clone.default: _identity,
     aten.alias.default: _identity,
     aten.detach.default: jax.lax.stop_gradient,
-    aten.copy.default: lambda x, source, *_: jnp.broadcast_to(source, x.shape).astype(x.dtype),
     aten.copysign.Tensor: jnp.copysign,
     aten.copysign.Scalar: jnp.copysign,
     aten.complex.default: lambda x, y: jax.lax.complex(*jnp.broadcast_arrays(x, y)),

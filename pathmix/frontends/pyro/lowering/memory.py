@@ -1,4 +1,6 @@
-"""Operations on where elements lie in memory, which is known while the program runs and not afterwards."""
+"""Operations on where elements lie in memory, known while the program runs and not afterwards, and on what
+is written over there.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,4 +36,21 @@ def _places(size: Sequence[int], stride: Sequence[int], begin: int) -> np.ndarra
     return begin + sum(np.meshgrid(*steps, indexing="ij"), start=np.zeros(tuple(size), np.int64))
 
 
-RULES = {aten.as_strided.default: _as_strided}
+def _copy(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """What is written over is gone: the first weights of a network, which are drawn."""
+    del non_blocking
+    return source.to(x.dtype).expand(x.shape)
+
+
+def _slice_scatter(
+    x: torch.Tensor, source: torch.Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Any:
+    is_whole = slice(start, end, step).indices(x.shape[dim]) == (0, x.shape[dim], 1)
+    return _copy(x, source) if is_whole else NotImplemented
+
+
+RULES = {
+    aten.as_strided.default: _as_strided,
+    aten.copy.default: _copy,
+    aten.slice_scatter.default: _slice_scatter,
+}
