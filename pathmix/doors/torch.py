@@ -159,7 +159,8 @@ def _following(function: Any, place: int) -> Any:
 
     def made(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
-        if (mark := getattr(plain_of(args[place]), MARK, None)) is not None:
+        source = args[place] if place < len(args) else kwargs.get("data")
+        if isinstance(source, torch.Tensor) and (mark := getattr(plain_of(source), MARK, None)) is not None:
             setattr(plain_of(result), MARK, mark)
         return result
 

@@ -317,11 +317,15 @@ def _tensor(observer: Observer, data: Any, *, dtype: Any = None, **options: Any)
     return made if dtype is None else made.to(dtype)
 
 
-def _as_tensor(observer: Observer, data: Any, **options: Any) -> Tensor:
-    """What is a tensor may stay the same one."""
-    if isinstance(data, (list, tuple)):
-        return _tensor(observer, data, **options)
-    return torch.as_tensor(data, **options)
+def _of_list(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """What makes a tensor of another one may give that one; of a list, it would read the numbers."""
+
+    def answer(observer: Observer, data: Any, *args: Any, **options: Any) -> Tensor:
+        if isinstance(data, (list, tuple)) and any(isinstance(leaf, Tensor) for leaf in tree_leaves(data)):
+            return _tensor(observer, data, dtype=options.get("dtype", args[0] if args else None))
+        return function(data, *args, **options)
+
+    return answer
 
 
 def _new_tensor(observer: Observer, like: Tensor, data: Any, **options: Any) -> Tensor:
@@ -381,8 +385,8 @@ _ANSWERS: dict[Any, Callable[..., Any]] = {
     Tensor.__repr__: _repr,
     Tensor.__deepcopy__: _deepcopy,
     torch.tensor: _tensor,
-    torch.as_tensor: _as_tensor,
-    torch.asarray: _as_tensor,
+    torch.as_tensor: _of_list(torch.as_tensor),
+    torch.asarray: _of_list(torch.asarray),
     Tensor.new_tensor: _new_tensor,
     Tensor.new: _new,
     torch.full: _full,

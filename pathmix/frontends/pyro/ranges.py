@@ -79,17 +79,20 @@ _BY_PARTS = _PUTS | dict.fromkeys(
 _TAKES_ALONG = dict.fromkeys(
     (torch.take_along_dim, Tensor.take_along_dim), Lookup((1, "indices"), (2, "dim"))
 )
-_ALONG = {
-    getattr(place, name): Lookup((2, "index"), (1, "dim"), from_end=name.startswith("index_fill"))
-    for place in (torch, Tensor)
-    for base in ("gather", "index_select", "index_fill", "index_add", "index_copy", "scatter", "scatter_add")
-    for name in (base, f"{base}_")
-    if hasattr(place, name)
-}
+_ALONG = [
+    "gather", "index_select", "index_fill", "index_add", "index_copy", "index_reduce", "scatter", "scatter_add",
+    "scatter_reduce",
+]  # fmt: skip
 LOOKUPS = {
     **_BY_PARTS,
     **_TAKES_ALONG,
-    **_ALONG,
+    **{
+        getattr(place, name): Lookup((2, "index"), (1, "dim"), from_end=base == "index_fill")
+        for place in (torch, Tensor)
+        for base in _ALONG
+        for name in (base, f"{base}_")
+        if hasattr(place, name)
+    },
     **dict.fromkeys((torch.take, Tensor.take), Lookup((1, "index"), from_end=True)),
     torch.nn.functional.embedding: Lookup((0, "input"), 0, (1, "weight")),
     torch.embedding: Lookup((1, "indices"), 0, (0, "weight")),
