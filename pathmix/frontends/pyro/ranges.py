@@ -80,8 +80,8 @@ _TAKES_ALONG = dict.fromkeys(
     (torch.take_along_dim, Tensor.take_along_dim), Lookup((1, "indices"), (2, "dim"))
 )
 _ALONG = [
-    "gather", "index_select", "index_fill", "index_add", "index_copy", "index_reduce", "scatter", "scatter_add",
-    "scatter_reduce",
+    "gather", "index_select", "index_fill", "index_add", "index_copy", "index_reduce", "scatter",
+    "scatter_add", "scatter_reduce",
 ]  # fmt: skip
 LOOKUPS = {
     **_BY_PARTS,
