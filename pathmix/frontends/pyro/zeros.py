@@ -8,12 +8,13 @@ from pyro import distributions as dist
 
 from pathmix.doors.torch import plain_of
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
+from pathmix.frontends.pyro.tape import is_open
 
 
 def never_drawn(fn: Any, value: torch.Tensor) -> torch.Tensor | None:
-    """Whether a discrete site has elements that its probabilities exclude; None where it knows none."""
+    """Whether a discrete site has elements that its probabilities exclude; None where they exclude none."""
     fn, probs = _probabilities(fn)
-    if probs is None:
+    if probs is None or not (is_open(probs) or _has_ends(as_numpy(plain_of(probs)))):
         return None
     if isinstance(fn, dist.Bernoulli):
         return torch.where(value == 1, probs == 0, probs == 1).any()
@@ -33,6 +34,10 @@ def excluded(fn: Any) -> frozenset[int]:
     known = as_numpy(plain_of(probs))
     known = np.array([1 - known, known]) if isinstance(fn, dist.Bernoulli) else known
     return frozenset(np.flatnonzero(known == 0).tolist())
+
+
+def _has_ends(probs: np.ndarray) -> bool:
+    return bool(np.any((probs == 0) | (probs == 1)))
 
 
 def _probabilities(fn: Any) -> tuple[Any, torch.Tensor | None]:
