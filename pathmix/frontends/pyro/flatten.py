@@ -121,13 +121,15 @@ def flatten(
     function: Callable[..., Sequence[torch.Tensor]],
     inputs: Sequence[torch.Tensor],
     pinned: Collection[int] = (),
+    inside: list[torch.Tensor] | None = None,
 ) -> FlatGraph:
     """The operations of `function` at these inputs; decisions come out as they do there.
 
-    The inputs at the places `pinned` have these values for good.
+    The inputs at the places `pinned` have these values for good. While the function runs, `inside` gets what
+    says whether the numbers are in range by which it looks something up.
     """
 
-    tape = Tape(decompositions())
+    tape = Tape(decompositions(), inside)
 
     def watched(*values: torch.Tensor) -> list[torch.Tensor]:
         with _Captured(), traced_functions(tape.write_down):

@@ -44,7 +44,7 @@ def write(tensor: Tensor, index: Any, value: Any) -> None:
     shape = list(view.shape)
     for dim, part in places:
         size = view.shape[dim]
-        at = torch.arange(size) == _positions(part, size)
+        at = torch.zeros(size, dtype=torch.bool).index_fill(0, _positions(part, size), True)
         chosen = chosen & at.reshape([size if d == dim else 1 for d in range(view.ndim)])
         shape[dim] = 1
     given = torch.as_tensor(value, dtype=view.dtype)

@@ -19,7 +19,7 @@ from pathmix.doors.torch import (
     storage_id,
     without_torch_function,
 )
-from pathmix.frontends.pyro.tape import tensors_in
+from pathmix.frontends.pyro.tape import makes_shape, tensors_in
 
 
 class Influence(DispatchMode):
@@ -100,7 +100,7 @@ class Influence(DispatchMode):
             reached = [t for t in tensors_in((args, *options.values())) if self.reaches(t)]
             if reached:
                 results = list(tensors_in([result]))
-                self.has_say |= not results or any(map(_is_whole, reached)) or _shapes(func)
+                self.has_say |= not results or any(map(_is_whole, reached)) or makes_shape(func)
                 # What is written into is among the results.
                 for tensor in results:
                     self.add(tensor)
@@ -111,7 +111,3 @@ def _is_whole(tensor: torch.Tensor) -> bool:
     """Whether a tensor can be an index."""
     kind = tensor.dtype
     return not kind.is_floating_point and not kind.is_complex and kind is not torch.bool
-
-
-def _shapes(operation: Any) -> bool:
-    return torch.Tag.dynamic_output_shape in getattr(operation, "tags", ())

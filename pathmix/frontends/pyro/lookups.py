@@ -29,7 +29,6 @@ from pathmix.doors.torch import (
     without_torch_function,
 )
 from pathmix.frontends.pyro import indices
-from pathmix.frontends.pyro.ranges import LOOKUPS, in_range
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
 
@@ -112,9 +111,6 @@ class Lookups(TorchFunctionMode):
             result = _in_one_precision(func, args, kwargs)
             self.compared(args, result)
             return result
-        if self.ranged is not None and func in LOOKUPS and not self.pauses:
-            for inside in in_range(func, args, kwargs):
-                self.ranged(inside)
         if self.computed_indices and func in _INDEXED and _is_computed(func, args[1]):
             return _INDEXED[func](*args)
         if self.ranged is not None and func is one_hot:
@@ -395,4 +391,4 @@ _MAKING = {torch.tensor, torch.as_tensor, torch.asarray}  # of numbers, which di
 LOOKS = _ANSWERS.keys() - _MAKING - {Tensor.__deepcopy__, Tensor.new_tensor, Tensor.new, torch.full}
 # PyTorch's functions make numbers by these, of tensors where they take numbers.
 _AMBIGUOUS = {Tensor.__index__, Tensor.__float__, Tensor.__complex__}
-_NOTABLE = {asks_for_validity, one_hot, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES, *LOOKUPS}
+_NOTABLE = {asks_for_validity, one_hot, *_ANSWERS, *_COMPARISONS, *_INDEXED, *_SEARCHES}

@@ -150,7 +150,7 @@ def _trace(
         return replayer.outputs()
 
     try:
-        flat = flatten(density, inputs, _pinned(batch_run))
+        flat = flatten(density, inputs, _pinned(batch_run), replayer.inside)
     except RuntimeError as error:
         if "mutation on a view" not in str(error):
             raise

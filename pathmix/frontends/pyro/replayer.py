@@ -8,6 +8,7 @@ from pyro import distributions as dist
 from pyro.distributions.util import scale_and_mask
 
 from pathmix.doors.pyro import Messenger, site_is_subsample
+from pathmix.doors.torch import functional
 from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
@@ -58,6 +59,7 @@ class Replayer(Messenger):
         self.subsampling = plates is not None
         self.lookups = Lookups(self, computed_indices=computed_indices, ranged=self._ranged)
         self.continuous = batch_run.continuous
+        self.inside: list[torch.Tensor] = []  # of look-ups, below functionalization
 
     def begin(self, inputs: Sequence[torch.Tensor]) -> None:
         latent = len(self.path.addresses)
@@ -143,6 +145,7 @@ class Replayer(Messenger):
             self.deterministics[msg["name"]] = msg["value"]
             return
         fn, mask, source = msg["fn"], msg["mask"], caller()
+        looked_up = len(self.inside)
         self.checked += [(parameter, msg["name"], source) for parameter in parameters(fn)]
         if is_latent(msg) and is_discrete(msg):
             fn, mask = unmasked(fn, dist), None  # each value is a path of its own, and needs its probability
@@ -168,6 +171,7 @@ class Replayer(Messenger):
                 is_plain = isinstance(msg["scale"], (int, float)) and msg["scale"] == 1
                 self.terms[msg["name"]] = torch.as_tensor(terms), not msg["is_observed"], is_plain
             total = torch.as_tensor(terms).sum()
+        del self.inside[looked_up:]  # densities look up values, of which supports tell
         if msg["is_observed"]:
             self.is_conditioned = True
             self.log_likelihood = self.log_likelihood + total
@@ -228,6 +232,8 @@ class Replayer(Messenger):
         return value
 
     def outputs(self) -> list[Any]:
+        for inside in self.inside:
+            self._ranged(functional(inside))
         parameters = [p for _, parameters in self.supports.values() for p in parameters]
         return [
             self.log_prior,

@@ -23,6 +23,7 @@ from pathmix.doors.torch import (
     schema_of,
     without_torch_function,
 )
+from pathmix.frontends.pyro.ranges import LOOKUPS, Place, in_range
 from pathmix.program.source import Source, caller
 
 # Operations whose result is not a tensor: PyTorch looks at the values.
@@ -101,12 +102,13 @@ def replaced(arguments: Any, kind: type, function: Callable[[Any], Any]) -> Any:
 class Tape(DispatchMode):
     """While active, operations on the inputs are written down.
 
-    `rules` write some operations in terms of others.
+    `rules` write some operations in terms of others. `inside` gets what says whether numbers are in range by
+    which something is looked up.
     """
 
-    def __init__(self, rules: Mapping[Any, Callable[..., Any]]) -> None:
+    def __init__(self, rules: Mapping[Any, Callable[..., Any]], inside: list[Tensor] | None = None) -> None:
         super().__init__()
-        self.rules = rules
+        self.rules, self.inside = rules, inside
         self.operations: list[Node] = []
         self.constants: dict[Node, Tensor] = {}
         self.looked_at: list[Look] = []  # what PyTorch looked at itself
@@ -140,6 +142,8 @@ class Tape(DispatchMode):
             if facts.makes_shape and marked:
                 shaping = self._marks(_shaping(func, args, options), [])
                 self.looked_at += [Look(node, caller(), for_shape=True) for node in shaping]
+            if facts.lookup is not None and marked and self.inside is not None:
+                self._check_range(facts.lookup(*args, **options), self.inside)
             if facts.writes and not self._may_write:
                 raise _Written
             # A network that is made in the program draws its weights; priors take their shapes from them.
@@ -153,6 +157,14 @@ class Tape(DispatchMode):
             if found is not NotImplemented:
                 return found
             return self._written_down(func, args, options, is_known=is_known)
+
+    def _check_range(self, places: Iterator[Place], inside: list[Tensor]) -> None:
+        """Of numbers that are not known."""
+        for place in places:
+            node = self._marked(place[0])
+            if node is not None and node.value is None:
+                with self:
+                    inside.append(in_range(place))
 
     def write_down(self, operation: Callable[..., Any], tensors: list[Tensor]) -> Any:
         """The result of an operation that PyTorch does not know of."""
@@ -265,6 +277,11 @@ def _nodes(arguments: Any) -> Iterator[Node]:
             yield from _nodes(argument)
 
 
+def makes_shape(operation: Any) -> bool:
+    """Whether the numbers in its arguments say how many elements there are in its result."""
+    return torch.Tag.dynamic_output_shape in getattr(operation, "tags", ())
+
+
 class _Facts(NamedTuple):
     """What matters of an operation."""
 
@@ -275,6 +292,7 @@ class _Facts(NamedTuple):
     by_shape: bool
     makes_shape: bool
     is_composite: bool
+    lookup: Callable[..., Iterator[Place]] | None
 
 
 @cache
@@ -287,6 +305,7 @@ def _facts(operation: Any) -> _Facts:
         is_random=torch.Tag.nondeterministic_seeded in tags,
         is_empty=packet in _EMPTY,
         by_shape=packet in _SHAPE_ONLY,
-        makes_shape=torch.Tag.dynamic_output_shape in tags,
+        makes_shape=makes_shape(operation),
         is_composite=is_composite(operation),
+        lookup=LOOKUPS.get(packet),
     )
