@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from pathmix.doors.legacy import LEGACY
+from pathmix.doors.scripted import SCRIPTED
 
 __all__ = [
     "MARK",
@@ -174,7 +175,7 @@ _ASKING: dict[tuple[Any, str], Any] = {
 }
 _storage = torch.Tensor.untyped_storage
 _ORIGINALS = {asking: getattr(place, name) for (place, name), asking in _ASKING.items()}
-_ASKING |= LEGACY
+_ASKING |= LEGACY | SCRIPTED
 _ASKING[torch.Tensor, "_make_subclass"] = _following(getattr(torch.Tensor, "_make_subclass"), 1)
 _ASKING[torch.Tensor, "as_subclass"] = _following(torch.Tensor.as_subclass, 0)
 
