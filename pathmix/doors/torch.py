@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from pathmix.doors.legacy import LEGACY
-from pathmix.doors.scripted import SCRIPTED
+from pathmix.doors.scripted import scripted
 
 __all__ = [
     "MARK",
@@ -175,17 +175,21 @@ _ASKING: dict[tuple[Any, str], Any] = {
 }
 _storage = torch.Tensor.untyped_storage
 _ORIGINALS = {asking: getattr(place, name) for (place, name), asking in _ASKING.items()}
-_ASKING |= LEGACY | SCRIPTED
+_ASKING |= LEGACY
 _ASKING[torch.Tensor, "_make_subclass"] = _following(getattr(torch.Tensor, "_make_subclass"), 1)
 _ASKING[torch.Tensor, "as_subclass"] = _following(torch.Tensor.as_subclass, 0)
 
 
 @contextmanager
-def answerable() -> Iterator[None]:
-    """Inside, `answered_by` has an effect. Other threads keep PyTorch's own methods."""
-    before = {(place, name): vars(place).get(name, _MISSING) for place, name in _ASKING}
+def answerable(refusal: Callable[[str], Exception]) -> Iterator[None]:
+    """Inside, `answered_by` has an effect. Other threads keep PyTorch's own methods.
+
+    Scripted methods are refused where PyTorch would end the process.
+    """
+    replaced = _ASKING | scripted(refusal)
+    before = {(place, name): vars(place).get(name, _MISSING) for place, name in replaced}
     try:
-        for (place, name), asking in _ASKING.items():
+        for (place, name), asking in replaced.items():
             setattr(place, name, asking)
         yield
     finally:

@@ -8,7 +8,9 @@ import pyro
 import torch
 
 from pathmix.doors.torch import answerable
+from pathmix.errors import ProgramError
 from pathmix.frontends.statements import one_program, only
+from pathmix.program.source import caller
 
 
 @contextmanager
@@ -24,11 +26,18 @@ def frontend_scope() -> Iterator[None]:
         pyro.validation_enabled(False),
         torch.random.fork_rng(devices=[]),
         store.scope(store.get_state()),
-        answerable(),
+        answerable(_not_in_python),
         only("pyro"),
         _default_dtype(torch.float64 if jnp.result_type(float) == jnp.float64 else torch.float32),
     ):
         yield
+
+
+def _not_in_python(name: str) -> ProgramError:
+    return ProgramError(
+        f"The compiled {name!r} at {caller()} has look-ups by a tensor (`x[index]`), which PyTorch "
+        "cannot trace there. Use what it was compiled from, without torch.jit."
+    )
 
 
 @contextmanager
