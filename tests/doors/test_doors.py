@@ -255,7 +255,8 @@ def test_torch_methods_are_answered_in_one_thread_only():
         return function(*arguments, **options)
 
     item, tensor = torch.Tensor.item, torch.tensor
-    with pytest.raises(ValueError, match="ended"), of_torch.answerable(RuntimeError), of_torch.answerable():
+    again, once_more = of_torch.answerable(RuntimeError), of_torch.answerable(RuntimeError)
+    with pytest.raises(ValueError, match="ended"), again, once_more:
         assert torch.tensor(2.0).item() == 2
         with of_torch.answered_by(answer):
             assert elsewhere(lambda: torch.tensor(2.0).item()) == 2
