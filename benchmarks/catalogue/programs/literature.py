@@ -235,7 +235,7 @@ ENTRIES = [
         answers=pedestrian_answers,
         read={"E[start]": lambda draws: draws["start"]},
         # Every number of steps is a structure, and most have little weight.
-        options={"discovery": pathmix.PriorDiscovery(1_000), "smc_evaluations": 0},
+        options={"discovery": pathmix.PriorDiscovery(500), "smc_evaluations": 0, "guide": "meanfield"},
     ),
     Entry(
         if_negative,

@@ -258,6 +258,6 @@ ENTRIES = [
         against="quadrature",
         answers=faults_answers,
         read={"P(power)": lambda draws: draws["power_fails"]},
-        options={"discovery": pathmix.Guided(rounds=2, round_paths=32)},
+        options={"discovery": pathmix.Guided(500, rounds=1, round_paths=32), "guide": "meanfield"},
     ),
 ]
