@@ -4,6 +4,7 @@ They read the numbers of tensors in lists, where a traced tensor has none, and e
 of them. `torch.tensor`, which is heard of, makes the same.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,7 +31,9 @@ class _Kind:
         return getattr(self.kind, name)
 
 
-def _constructed(kind: Any, *args: Any, **kwargs: Any) -> Any:
+def _constructed(*given: Any, **kwargs: Any) -> Any:
+    # Of any signature: torch._dynamo, where it is loaded meanwhile, wants its own or none in particular.
+    kind, *args = given
     if kind is torch.Tensor and _has_tensors(args):
         return torch.tensor(args[0], dtype=torch.get_default_dtype())
     return _construct(kind, *args, **kwargs)
@@ -40,7 +43,7 @@ def _typed(tensor: Any, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
     return _type(tensor, dtype.kind if isinstance(dtype, _Kind) else dtype, *args, **kwargs)
 
 
-def _has_tensors(args: tuple[Any, ...]) -> bool:
+def _has_tensors(args: Sequence[Any]) -> bool:
     listed = bool(args) and isinstance(args[0], (list, tuple))
     return listed and any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(args[0]))
 

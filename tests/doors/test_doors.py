@@ -1,5 +1,7 @@
 """Each use of a library beyond its public interface still does what we use it for; a failure names it."""
 
+import subprocess
+import sys
 import threading
 
 import jax
@@ -266,6 +268,16 @@ def test_torch_methods_are_answered_in_one_thread_only():
         assert of_torch.original(torch.Tensor.item) is item is not torch.Tensor.item
         raise ValueError("ended")
     assert torch.Tensor.item is item and torch.tensor is tensor and "item" not in vars(torch.Tensor)
+
+
+def test_dynamo_can_be_loaded_while_tensors_are_asked():
+    script = (
+        "from pathmix.doors.torch import answerable\n"
+        "with answerable(RuntimeError):\n"
+        "    import torch._dynamo.polyfills.loader, torch._dynamo.polyfills.tensor\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_torch_says_whether_modes_hear_of_anything():
