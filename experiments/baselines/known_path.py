@@ -55,7 +55,7 @@ class KnownPath:
         """log gamma as a density of unconstrained vectors, and which of them follow the path."""
 
         def one(row: jax.Array, arguments: Any) -> Any:
-            found = self.target.density(row, arguments)
+            found = self.target.formula.density(row, arguments)
             return found.log_joint + found.log_det, found.inside
 
         return self._rows(("density", self.target.structure), one, u, len(u), self.target.arguments)

@@ -46,7 +46,7 @@ def _make_log_joint(target: Target) -> Any:
     """(., values, arguments) -> log gamma, -inf outside of the region."""
 
     def log_joint(_: Any, values: Any, arguments: Any) -> Any:
-        found = target.density(target.unconstrain(values, arguments), arguments)
+        found = target.formula.density(target.formula.unconstrain(values, arguments), arguments)
         return jnp.where(found.inside, found.log_joint, -jnp.inf)
 
     return log_joint

@@ -78,7 +78,7 @@ def _sent(
     requests = [
         Request(
             ("tempered", fit.target.structure, _PARTICLES),
-            partial(make_tempered, fit.target, _PARTICLES),
+            partial(make_tempered, fit.target.formula, _PARTICLES),
             fit.target.arguments,
             Population(seed.child(number).key_words(), particles[number], start, temperatures),
             footprint=_PARTICLES * fit.target.graphs.density.footprint,

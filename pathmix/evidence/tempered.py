@@ -16,7 +16,7 @@ from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.members import row_of
 from pathmix.engine.requests import MemberFunction
 from pathmix.evidence.proposal import Proposal, log_prob
-from pathmix.target.target import Arguments, Target
+from pathmix.target.formula import Arguments, Formula
 
 _EFFECTIVE = 0.5  # share of the particles, from one temperature to the next
 _MOVES, _LEAPS = 2, 6  # of each particle at a temperature, and steps of a move
@@ -77,15 +77,15 @@ def evaluations(particles: int, temperatures: int) -> int:
     return particles * (temperatures * _MOVES * _LEAPS + 1)
 
 
-def make_tempered(target: Target, particles: int) -> MemberFunction:
+def make_tempered(formula: Formula, particles: int) -> MemberFunction:
     """(., arguments, population) -> where it arrived."""
-    chunk = target.rows_at_once(particles)
+    chunk = formula.rows_at_once(particles)
 
     def run(_: Any, arguments: Arguments, population: Population) -> Arrived:
         dim = population.particles.shape[-1]
 
         def log_target(u: jax.Array) -> jax.Array:
-            found = target.density(u, arguments)
+            found = formula.density(u, arguments)
             value = found.log_joint + found.log_det
             return jnp.where(found.inside & jnp.isfinite(value), value, _NOTHING)
 

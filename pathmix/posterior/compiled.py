@@ -25,7 +25,7 @@ class Function(NamedTuple):
 
 def rows_of(target: Target) -> int:
     """Draws that are made at once."""
-    return target.rows_at_once(BLOCK)
+    return target.formula.rows_at_once(BLOCK)
 
 
 def compiled(

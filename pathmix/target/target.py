@@ -1,7 +1,7 @@
-"""The density of a straight-line program as a function of one flat unconstrained vector.
+"""A straight-line program as a density of one flat unconstrained vector.
 
 Everything that is not structure (data, pinned values, bounds) travels in `Arguments`, so that
-targets with the same `structure` can run the same compiled code.
+targets with the same `structure` can run the same compiled code, which their `formula` is.
 """
 
 from collections.abc import Sequence
@@ -19,46 +19,11 @@ from pathmix.program.graph import Graph
 from pathmix.program.slp import Flaw, Site, StraightLineProgram
 from pathmix.program.values import SiteRows
 from pathmix.regions.region import Region
-from pathmix.target.coordinates import Coordinates, MapArguments, kinds, make_coordinates
+from pathmix.target.coordinates import Coordinates, kinds, make_coordinates
+from pathmix.target.formula import Arguments, Formula, Graphs, all_true
 from pathmix.target.inert import Inert, inert_elements
 from pathmix.target.signs import UNKNOWN, Sign, sign_at, sign_between
 from pathmix.target.switches import evaluate_marked
-
-CALL_BYTES = 2**26  # arrays that one compiled call works on at once stay below this
-
-
-class Arguments(NamedTuple):
-    """What a target computes with: what each graph captured, and the map from the flat vector."""
-
-    density: tuple[jax.Array, ...]
-    minibatch: tuple[jax.Array, ...]
-    conditions: tuple[jax.Array, ...]
-    map: MapArguments
-
-
-class Graphs(NamedTuple):
-    """The parts of a straight-line program's graph, each with what it needs and no more.
-
-    In canonical form: they take the free sites, in the order of the target.
-    """
-
-    density: Graph  # log-prior, log-likelihood, live conditions
-    minibatch: Graph | None  # log-prior and log-likelihood on a minibatch
-    conditions: Graph | None  # live conditions, for minibatches
-
-
-class Density(NamedTuple):
-    """One point's log-densities; log_det belongs to the map from the unconstrained vector."""
-
-    log_prior: jax.Array
-    log_likelihood: jax.Array
-    log_det: jax.Array
-    inside: jax.Array
-
-    @property
-    def log_joint(self) -> jax.Array:
-        """log gamma, in the coordinates of the program."""
-        return self.log_prior + self.log_likelihood
 
 
 class Outcome(NamedTuple):
@@ -73,21 +38,28 @@ class Outcome(NamedTuple):
 class Target:
     slp: StraightLineProgram
     region: Region
-    coordinates: Coordinates
-    graphs: Graphs
+    formula: Formula
     arguments: Arguments
     inert: Inert  # elements that the vector leaves out
     inert_draws: SiteRows  # of the sites that have some, from the prior
     order: tuple[int, ...]  # the free sites among all, in canonical order
 
     @property
+    def graphs(self) -> Graphs:
+        return self.formula.graphs
+
+    @property
+    def coordinates(self) -> Coordinates:
+        return self.formula.coordinates
+
+    @property
     def dim(self) -> int:
-        return self.coordinates.dim
+        return self.formula.dim
 
     @property
     def sites(self) -> tuple[Site, ...]:
-        """The free sites in canonical order: graphs and coordinates number them so."""
-        return self.coordinates.sites
+        """The free sites in canonical order."""
+        return self.formula.sites
 
     @cached_property
     def flaw(self) -> Flaw | None:
@@ -126,42 +98,9 @@ class Target:
         """Equal for targets that can also run the same compiled code for their deterministic sites."""
         return (*self.structure, self.site_graph.structure)
 
-    def rows_at_once(self, count: int) -> int:
-        """Of how many rows one compiled call computes densities side by side."""
-        fitting = CALL_BYTES // max(self.graphs.density.footprint, 8 * self.dim)
-        return max(1, min(count, fitting))
-
     def columns(self, draws: SiteRows) -> list[np.ndarray]:
         """The values of the free sites."""
         return [np.asarray(draws[site.name], site.dtype) for site in self.sites]
-
-    def unconstrain(self, values: Sequence[jax.Array], arguments: Arguments) -> jax.Array:
-        """The flat vector that stands for the values of the free sites."""
-        return self.coordinates.unconstrain(values, arguments.map)
-
-    def density(
-        self, u: jax.Array, arguments: Arguments, indices: Sequence[jax.Array] | None = None
-    ) -> Density:
-        """The densities at a flat vector; with `indices`, of a minibatch."""
-        values, log_det = self.coordinates.constrain(u, arguments.map)
-        if indices is not None and self.graphs.minibatch is not None:
-            log_prior, log_likelihood = self.graphs.minibatch.with_slope(
-                arguments.minibatch, [*values, *indices]
-            )
-            assert self.graphs.conditions is not None
-            # Which path a run follows is a matter of all the data.
-            conditions = self.graphs.conditions(arguments.conditions, values)
-        else:
-            log_prior, log_likelihood, *conditions = self.graphs.density.with_slope(arguments.density, values)
-        return Density(log_prior, log_likelihood, log_det, _all(conditions))
-
-    def marked_density(self, u: jax.Array, arguments: Arguments) -> tuple[Density, jax.Array]:
-        """The densities at a flat vector, and the marks of the switches on the way (see `switches.py`)."""
-        values, log_det = self.coordinates.constrain(u, arguments.map)
-        outputs, marks = evaluate_marked(self.graphs.density, arguments.density, values, self.signs)
-        log_prior, log_likelihood, *conditions = outputs
-        stacked = jnp.concatenate([row for row, _ in marks]) if marks else jnp.zeros(0, jnp.uint32)
-        return Density(log_prior, log_likelihood, log_det, _all(conditions)), stacked
 
     @cached_property
     def signs(self) -> tuple[Sign, ...]:
@@ -203,7 +142,7 @@ class Target:
         values, _ = self.coordinates.constrain(u, arguments.map)
         outputs = [jnp.asarray(output) for output in self.site_graph(consts, values)]
         live = len(self.region.live)
-        return Outcome(values, outputs[live:], _all(outputs[:live]))
+        return Outcome(values, outputs[live:], all_true(outputs[:live]))
 
     def named(self, outcome: Outcome) -> SiteRows:
         """Latent and deterministic sites by name, for rows of outcomes."""
@@ -247,13 +186,9 @@ def make_target(slp: StraightLineProgram, region: Region, draws: dict[str, np.nd
         map=map_arguments,
     )
     inert_draws = {name: draws[name] for name in inert}
-    return Target(slp, region, coordinates, graphs, arguments, inert, inert_draws, order)
+    return Target(slp, region, Formula(graphs, coordinates), arguments, inert, inert_draws, order)
 
 
 def _part(slp: StraightLineProgram, outputs: Sequence[int], order: Sequence[int]) -> Graph:
     """The graph of some outputs, of the free sites in an order."""
     return canonical(slp.graph.outputs(outputs), slp.known, order=order).graph
-
-
-def _all(conditions: Sequence[jax.Array]) -> jax.Array:
-    return jnp.all(jnp.stack(conditions)) if conditions else jnp.array(True)

@@ -14,7 +14,8 @@ from pathmix.engine.noise import Normals, noise_size
 from pathmix.engine.requests import Asking, Request, asked
 from pathmix.guides.base import Guide, Params
 from pathmix.program.seeds import Seed
-from pathmix.target.target import CALL_BYTES, Target
+from pathmix.target.formula import CALL_BYTES
+from pathmix.target.target import Target
 from pathmix.training.compiled import make_constrain, make_marked, make_plain, make_sample
 from pathmix.training.estimators import Gradient, Seen
 from pathmix.training.jumps import Marked
@@ -98,7 +99,7 @@ class Calls:
     def plainly(self, vectors: np.ndarray) -> Asking[Seen]:
         """Densities of vectors, by themselves: a fifth of what training has to compile."""
         rows = _PLAIN_ROWS
-        build = partial(make_plain, self.target, self.target.rows_at_once(rows))
+        build = partial(make_plain, self.target.formula, self.target.formula.rows_at_once(rows))
         key, volume = ("plain", self.target.structure), self.target.graphs.density.volume
         answers = yield from asked(
             [
@@ -119,7 +120,8 @@ class Calls:
 
     def constrained(self, vectors: np.ndarray) -> Asking[list[np.ndarray]]:
         """The values that vectors stand for."""
-        key, build = ("constrain", self.target.structure, vectors.shape), partial(make_constrain, self.target)
+        key = ("constrain", self.target.structure, vectors.shape)
+        build = partial(make_constrain, self.target.formula)
         (values,) = yield from asked([Request(key, build, self.target.arguments, vectors)])
         return values
 
@@ -146,7 +148,8 @@ class Calls:
         return [self._loop(TRAINING, Stretch(state, noise, indices, powers, powers, 0, 0.0))]
 
     def _marked(self, vectors: np.ndarray) -> list[Request]:
-        build = partial(make_marked, self.target, self.target.rows_at_once(_MARKED_ROWS))
+        chunk = self.target.formula.rows_at_once(_MARKED_ROWS)
+        build = partial(make_marked, self.target.formula, self.target.signs, chunk)
         return [
             Request(("marked", self.target.structure, self.target.signs), build, self.target.arguments, rows)
             for rows in _filled_up(vectors, _MARKED_ROWS)
@@ -162,12 +165,10 @@ class Calls:
         return jax.tree.map(lambda *parts: np.concatenate([part.ravel() for part in parts])[:count], *seen)
 
     def _loop(self, mode: Mode, stretch: Stretch) -> Request:
-        build = partial(
-            make_loop, self.target, self.guide, self.optimizer, self.gradient, self.particles, self.steps
-        )
-        shape = (self.gradient, self.particles, self.steps, self.noise, bool(stretch.indices))
+        how = (self.gradient, self.particles, self.steps)
+        build = partial(make_loop, self.target.formula, self.guide, self.optimizer, *how)
         return Request(
-            ("loop", self.target.structure, self.guide, *shape),
+            ("loop", self.target.structure, self.guide, *how, self.noise, bool(stretch.indices)),
             build,
             self.target.arguments,
             stretch,

@@ -1,6 +1,6 @@
 """The functions of a path that are compiled besides its training loop. All take a batch of rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -9,31 +9,34 @@ import jax.numpy as jnp
 from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide
-from pathmix.target.target import Arguments, Outcome, Target
+from pathmix.target.formula import Arguments, Formula
+from pathmix.target.signs import Sign
+from pathmix.target.target import Outcome, Target
 
 Compilable = Callable[..., Any]
 
 
 def make_unconstrain(target: Target) -> Compilable:
     """(values, arguments) -> unconstrained vectors of prior draws."""
-    return lambda values, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*values)
+    formula = target.formula
+    return lambda values, arguments: over_rows(lambda *row: formula.unconstrain(row, arguments))(*values)
 
 
-def make_constrain(target: Target) -> MemberFunction:
+def make_constrain(formula: Formula) -> MemberFunction:
     """(., arguments, vectors) -> the values of the free sites."""
 
     def values(_: Any, arguments: Arguments, vectors: jax.Array) -> list[jax.Array]:
-        return over_rows(lambda u: target.coordinates.constrain(u, arguments.map)[0])(vectors)
+        return over_rows(lambda u: formula.coordinates.constrain(u, arguments.map)[0])(vectors)
 
     return values
 
 
-def make_plain(target: Target, chunk: int) -> MemberFunction:
+def make_plain(formula: Formula, chunk: int) -> MemberFunction:
     """(., arguments, vectors) -> log gamma of vectors, a chunk at a time; without a guide."""
 
     def plain(_: Any, arguments: Any, rows: jax.Array) -> Any:
         def one(u: jax.Array) -> Any:
-            found = target.density(u, arguments)
+            found = formula.density(u, arguments)
             return found.log_joint, found.log_det, jnp.full_like(found.log_joint, jnp.nan), found.inside
 
         return in_chunks(over_rows(one), rows, chunk)
@@ -41,12 +44,12 @@ def make_plain(target: Target, chunk: int) -> MemberFunction:
     return plain
 
 
-def make_marked(target: Target, chunk: int) -> MemberFunction:
+def make_marked(formula: Formula, signs: Sequence[Sign], chunk: int) -> MemberFunction:
     """(., arguments, vectors) -> log gamma of vectors, and the marks of switches, a chunk at a time."""
 
     def marked(_: Any, arguments: Any, rows: jax.Array) -> Any:
         def one(u: jax.Array) -> Any:
-            found, marks = target.marked_density(u, arguments)
+            found, marks = formula.marked_density(u, arguments, signs)
             return found.log_joint, found.log_det, found.inside, marks
 
         return in_chunks(over_rows(one), rows, chunk)
@@ -76,7 +79,7 @@ def make_draw(target: Target, guide: Guide, size: int, *, weighed: bool) -> Comp
             outcome = target.outcome(u, arguments, consts)
             if not weighed:
                 return outcome
-            is_zero = target.density(u, arguments).log_joint == -jnp.inf
+            is_zero = target.formula.density(u, arguments).log_joint == -jnp.inf
             return outcome._replace(inside=outcome.inside & ~is_zero)
 
         return over_rows(one)(_rows(noise, size, guide.noise_size(target.dim)))
@@ -91,8 +94,8 @@ def make_log_prob(target: Target, guide: Guide) -> Compilable:
     """
 
     def log_prob(params: Any, values: Any, arguments: Any) -> Any:
-        u = target.unconstrain(values, arguments)
-        found = target.density(u, arguments)
+        u = target.formula.unconstrain(values, arguments)
+        found = target.formula.density(u, arguments)
         accepted = found.inside & (found.log_joint > -jnp.inf)
         return jnp.where(accepted, guide.log_prob(params, u) - found.log_det, -jnp.inf)
 

@@ -27,7 +27,7 @@ def draw(
     """Sites of `count` draws of a guide before truncation, and which are inside the region."""
     # A few sizes for all counts, since every size is compiled.
     rounded = 2 ** max(6, math.ceil(math.log2(count)))
-    size = target.rows_at_once(rounded)
+    size = target.formula.rows_at_once(rounded)
     noise = noise_size(size * guide.noise_size(target.dim))
     key = ("draw", target.site_structure, guide, size, noise)
     make = partial(make_draw, target, guide, size, weighed=False)

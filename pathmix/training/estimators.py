@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from pathmix.engine.batching import over_rows
 from pathmix.guides.base import Guide, Params, SplitGuide
 from pathmix.posterior.fitted import GradientKind
-from pathmix.target.target import Density
+from pathmix.target.formula import Density
 
 # What one nat of acceptance is worth in nats of the truncated ELBO. At 0 the acceptance may fall
 # without bound; at 0.3 it stays at 0.6 to 0.9 in the examples.

@@ -351,7 +351,7 @@ class PathFit:
             return
         self._estimated_after = self.steps
         if self.target.dim == 0:
-            only = self.target.density(jnp.zeros(0), self.target.arguments)
+            only = self.target.formula.density(jnp.zeros(0), self.target.arguments)
             self.evaluations += 1
             self.estimate = estimated(np.asarray(only.log_joint)[None], np.asarray(only.inside)[None])
             return

@@ -13,7 +13,7 @@ import optax
 from pathmix.engine.members import row_of, with_row
 from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide, Params
-from pathmix.target.target import Arguments, Density, Target
+from pathmix.target.formula import Arguments, Density, Formula
 from pathmix.training.estimators import Gradient, Seen, ascent
 
 
@@ -58,7 +58,7 @@ def noise_width(guide: Guide, dim: int) -> int:
 
 
 def make_loop(
-    target: Target,
+    formula: Formula,
     guide: Guide,
     optimizer: optax.GradientTransformation,
     gradient: Gradient,
@@ -66,7 +66,7 @@ def make_loop(
     steps: int,
 ) -> MemberFunction:
     """(mode, arguments, stretch) -> (state, progress), for at most `steps` steps."""
-    dim, width = target.dim, noise_width(guide, target.dim)
+    dim, width = formula.dim, noise_width(guide, formula.dim)
 
     def run(mode: Mode, arguments: Arguments, stretch: Stretch) -> tuple[TrainingState, Progress]:
         shaped = stretch.noise[: steps * particles * width].reshape(steps, particles, width)
@@ -77,7 +77,7 @@ def make_loop(
 
             def density(u: jax.Array, particle: jax.Array) -> Density:
                 minibatch = [index[i, particle % index.shape[1]] for index in stretch.indices] or None
-                full = target.density(u, arguments, minibatch)
+                full = formula.density(u, arguments, minibatch)
                 return full._replace(log_likelihood=power * full.log_likelihood)
 
             def placed(draws: jax.Array) -> jax.Array:

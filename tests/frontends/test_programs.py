@@ -29,8 +29,8 @@ def test_densities_are_numpyros_own(model):
         assert float(target.log_joint(values, target.arguments)) == pytest.approx(
             float(expected), rel=1e-10, abs=1e-10
         )
-        u = target.unconstrain(values, target.arguments)
-        density = target.density(u, target.arguments)
+        u = target.formula.unconstrain(values, target.arguments)
+        density = target.formula.density(u, target.arguments)
         assert bool(density.inside)
         assert float(density.log_joint) == pytest.approx(float(expected), rel=1e-8, abs=1e-8)
 

@@ -129,7 +129,7 @@ def test_an_exact_guide_gives_the_evidence_with_every_draw(degree):
     noise = jax.random.normal(jax.random.key(1), (200 * (degree + 1),))
     guide = pathmix.FullRank()
     draws = make_sample(guide, degree + 1, 200)((), (), (params, noise))
-    density = jax.vmap(lambda u: target.density(u, target.arguments))(draws)
+    density = jax.vmap(lambda u: target.formula.density(u, target.arguments))(draws)
     assert np.all(density.inside)
     log_ratios = density.log_joint + density.log_det - jax.vmap(lambda u: guide.log_prob(params, u))(draws)
     np.testing.assert_allclose(log_ratios, exact.polynomial(x, y)[degree], rtol=0, atol=1e-10)

@@ -194,7 +194,7 @@ def test_supports_that_depend_on_other_sites():
     (path,) = PriorDiscovery(32).discover(bind(model), Seed.of(0), lambda slp, draws: None).paths
     target = target_of(path)
     rows = [jnp.asarray(column) for column in target.columns(path.draws)]
-    u = jax.vmap(lambda *row: target.unconstrain(row, target.arguments))(*rows)
+    u = jax.vmap(lambda *row: target.formula.unconstrain(row, target.arguments))(*rows)
     back = target.named(
         jax.vmap(lambda row: target.outcome(row, target.arguments, target.site_graph.consts))(u)
     )
@@ -299,7 +299,7 @@ def test_conversions_that_wrap_around(model):
         assert target.region.kind == "general"
         rows = np.zeros((len(x), target.dim))
         rows[:, [site.name for site in target.sites].index("x")] = x
-        inside = jax.vmap(lambda row, t=target: t.density(row, t.arguments).inside)(jnp.asarray(rows))
+        inside = jax.vmap(lambda row, t=target: t.formula.density(row, t.arguments).inside)(jnp.asarray(rows))
         expected = mass if "a" in path.slp.path.addresses else 1 - mass
         assert np.sum(stats.norm.pdf(x)[inside]) * 18 / 18_000 == pytest.approx(expected, abs=2e-3)
 
@@ -345,6 +345,8 @@ def test_supports_that_pinned_sites_decide_are_known(model):
         found.add((dict(path.slp.path.pinned)["k"], interval.lower, interval.upper))
         target = target_of(path)
         values = target.columns({name: draws[0] for name, draws in path.draws.items()})
-        density = target.density(target.unconstrain(values, target.arguments), target.arguments)
+        density = target.formula.density(
+            target.formula.unconstrain(values, target.arguments), target.arguments
+        )
         assert float(density.log_joint) == pytest.approx(float(target.log_joint(values, target.arguments)))
     assert found == {(0, 0.0, 0.5), (0, 0.5, 1.0), (1, 0.0, 0.5), (1, 0.5, 2.0)}

@@ -98,14 +98,14 @@ def test_empty_sites_of_every_support_have_density_one(program, prior):
     (path,) = (path for path in found.paths if dict(path.slp.path.pinned)["k"] == 0)
     target = target_of(path)
     assert target.dim == 1
-    density = target.density(jnp.array([0.7]), target.arguments)
+    density = target.formula.density(jnp.array([0.7]), target.arguments)
     expected = np.log(0.5) + stats.norm.logpdf(0.7) + np.sum(stats.norm.logpdf(Y, 0.7, 0.3))
     np.testing.assert_allclose(density.log_joint, expected, rtol=1e-12)
     values = target.outcome(jnp.array([0.7]), target.arguments, target.site_graph.consts).free
     named = {site.name: value for site, value in zip(target.sites, values, strict=True)}
     named |= {name: value for name, value in path.slp.path.pinned if name == "shift0"}  # of a discrete site
     assert np.shape(named["shift0"]) == path.draws["shift0"].shape[1:] and np.size(named["shift0"]) == 0
-    np.testing.assert_allclose(target.unconstrain(values, target.arguments), [0.7])
+    np.testing.assert_allclose(target.formula.unconstrain(values, target.arguments), [0.7])
 
 
 SOME = ["interval", "(3, 0)", "truth values"]

@@ -158,8 +158,8 @@ def test_jumps_that_signs_cannot_exclude_are_watched(name):
     (path,) = discover(model, samples=8).paths
     target = target_of(path)
     assert len(target.switches) > 0
-    found, marks = target.marked_density(jnp.array([0.3, 0.4]), target.arguments)
-    expected = target.density(jnp.array([0.3, 0.4]), target.arguments)
+    found, marks = target.formula.marked_density(jnp.array([0.3, 0.4]), target.arguments, target.signs)
+    expected = target.formula.density(jnp.array([0.3, 0.4]), target.arguments)
     np.testing.assert_allclose(found.log_joint, expected.log_joint)
     assert marks.shape == (len(target.switches),)
 

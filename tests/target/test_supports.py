@@ -57,11 +57,11 @@ def test_bijections_round_trip_and_keep_densities(name):
     (path,) = discover(model, samples=16).paths
     target = target_of(path)
     x = jnp.asarray(path.draws["x"])
-    u = jax.vmap(lambda row: target.unconstrain([row], target.arguments))(x)
+    u = jax.vmap(lambda row: target.formula.unconstrain([row], target.arguments))(x)
     assert u.shape == (16, target.dim) and np.all(np.isfinite(u))
     back = jax.vmap(lambda row: target.outcome(row, target.arguments, target.site_graph.consts).free[0])(u)
     np.testing.assert_allclose(back, x, rtol=1e-5, atol=1e-6)
-    density = jax.vmap(lambda row: target.density(row, target.arguments))(u)
+    density = jax.vmap(lambda row: target.formula.density(row, target.arguments))(u)
     with numpyro.validation_enabled(False):
         expected = prior.log_prob(back).reshape(16, -1).sum(axis=1)
     np.testing.assert_allclose(density.log_prior, expected, rtol=1e-6, atol=1e-6)
@@ -76,7 +76,7 @@ def test_bijections_round_trip_and_keep_densities(name):
         )
         _, expected_det = np.linalg.slogdet(free(u))
         np.testing.assert_allclose(density.log_det, expected_det, rtol=1e-6, atol=1e-6)
-    gradient = jax.vmap(jax.grad(lambda row: sum(target.density(row, target.arguments)[:3])))(u)
+    gradient = jax.vmap(jax.grad(lambda row: sum(target.formula.density(row, target.arguments)[:3])))(u)
     assert np.all(np.isfinite(gradient))
 
 

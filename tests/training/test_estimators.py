@@ -11,7 +11,7 @@ from scipy import integrate, optimize, stats
 from pathmix import FullRank, MeanField
 from pathmix.guides.meanfield import MeanFieldParams
 from pathmix.posterior.fitted import GradientKind
-from pathmix.target.target import Density
+from pathmix.target.formula import Density
 from pathmix.training.estimators import ACCEPTANCE_REWARD, Gradient
 
 MEAN, SCALE = np.array([1.0, -0.5]), np.array([0.7, 2.0])

@@ -22,8 +22,9 @@ from pathmix.guides import FullRank, LowRank, MeanField
 from pathmix.program.graph import Graph
 from pathmix.program.seeds import Seed
 from pathmix.regions.region import read_region
+from pathmix.target.formula import Density
 from pathmix.target.switches import evaluate_marked
-from pathmix.target.target import Density, make_target
+from pathmix.target.target import make_target
 from pathmix.training.estimators import Gradient, mixed
 from pathmix.training.fit import PathFit
 from pathmix.training.options import TrainingOptions

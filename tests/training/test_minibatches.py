@@ -61,8 +61,8 @@ def test_minibatch_densities_are_unbiased(program):
     target = target_of(path)
     u = jnp.asarray(np.random.default_rng(1).normal(size=target.dim))
     batches = jnp.asarray(np.random.default_rng(2).permutation(60).reshape(6, 10))
-    full = target.density(u, target.arguments)
-    parts = jax.vmap(lambda rows: target.density(u, target.arguments, [rows]))(batches)
+    full = target.formula.density(u, target.arguments)
+    parts = jax.vmap(lambda rows: target.formula.density(u, target.arguments, [rows]))(batches)
     assert float(parts.log_joint.mean()) == pytest.approx(float(full.log_joint), rel=1e-10)
     assert float(parts.log_joint.std()) > 0.1
 

@@ -125,7 +125,7 @@ class PathChains:
         self.evaluations += count
         return self._call(
             "weights",
-            partial(make_log_weights, self.target, proposals, self.target.rows_at_once(count)),
+            partial(make_log_weights, self.target, proposals, self.target.formula.rows_at_once(count)),
             positions,
             self._spread.factors(),
             self._noise(2, count * self.target.dim),
@@ -137,7 +137,7 @@ class PathChains:
 
     def _log_densities(self, rows: np.ndarray) -> np.ndarray:
         self.evaluations += len(rows)
-        make = partial(make_log_densities, self.target, self.target.rows_at_once(len(rows)))
+        make = partial(make_log_densities, self.target, self.target.formula.rows_at_once(len(rows)))
         return np.asarray(self._call("densities", make, jnp.asarray(rows), self.target.arguments))
 
     @cached_property

@@ -42,7 +42,7 @@ def make_log_joint(target: Target) -> Compilable:
 
     def log_joint(values: Any, arguments: Any) -> jax.Array:
         # Densities are formulas that go on outside a site's support; the flat vector does not.
-        inside = jnp.all(jnp.isfinite(target.unconstrain(values, arguments)))
+        inside = jnp.all(jnp.isfinite(target.formula.unconstrain(values, arguments)))
         return jnp.where(inside, target.log_joint(values, arguments), jnp.nan)
 
     return log_joint

@@ -18,7 +18,8 @@ from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.methods.dcc.kernels.base import log_density
 from pathmix.methods.dcc.spread import Factors
 from pathmix.posterior.weights import logsumexp
-from pathmix.target.target import Arguments, Target
+from pathmix.target.formula import Arguments
+from pathmix.target.target import Target
 
 
 def make_log_weights(target: Target, proposals: int, chunk: int) -> Callable[..., jax.Array]:

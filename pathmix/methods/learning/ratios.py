@@ -53,7 +53,7 @@ class PathRatios:
 
     def blocks(self, component: Component, rows: SiteRows, count: int) -> list[_Block]:
         """Draws, weighted by how likely they are under the posterior if they are of a guide."""
-        size = self.target.rows_at_once(min(_BLOCK, count))
+        size = self.target.formula.rows_at_once(min(_BLOCK, count))
         found = []
         for first in range(0, count - size + 1, size):
             block = {name: values[first : first + size] for name, values in rows.items()}
@@ -211,14 +211,15 @@ def _log_densities(compiled: Compiled, rows: SiteRows) -> np.ndarray:
 
 
 def _make_vectors(target: Target, _: np.ndarray) -> Any:
-    return lambda columns, arguments: over_rows(lambda *row: target.unconstrain(row, arguments))(*columns)
+    formula = target.formula
+    return lambda columns, arguments: over_rows(lambda *row: formula.unconstrain(row, arguments))(*columns)
 
 
 def _make_density(target: Target, columns: np.ndarray) -> Any:
     """(parameters, vectors, arguments) -> log-densities of vectors, and in the coordinates of the program."""
 
     def densities(at: jax.Array, vectors: jax.Array, arguments: Any) -> tuple[jax.Array, jax.Array]:
-        found = over_rows(lambda u: target.density(u, arguments))(vectors.at[:, columns].set(at))
+        found = over_rows(lambda u: target.formula.density(u, arguments))(vectors.at[:, columns].set(at))
         return found.log_joint + found.log_det, found.log_joint
 
     return densities

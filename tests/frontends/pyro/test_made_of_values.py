@@ -131,7 +131,7 @@ def test_the_density_is_that_of_the_values(made):
     with engine_scope("float64"):
         one, other = target_of(path), target_of(direct)
         for x in (-0.8, 0.3, 1.1):
-            found, wanted = (sum(t.density(jnp.array([x]), t.arguments)[:3]) for t in (one, other))
+            found, wanted = (sum(t.formula.density(jnp.array([x]), t.arguments)[:3]) for t in (one, other))
             assert float(found) == pytest.approx(float(wanted), abs=1e-6)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from pathmix.guides.base import moments
 from pathmix.target.coordinates import Coordinates
+from pathmix.target.formula import Arguments
 from pathmix.target.layout import layout_of
-from pathmix.target.target import Arguments, Target
+from pathmix.target.target import Target
 
 State = Any
 
@@ -57,7 +58,7 @@ class Kernel(Protocol):
 
 def log_density(target: Target, u: jax.Array, arguments: Arguments) -> jax.Array:
     """Log gamma_k of one flat vector, with the map's log-determinant: it integrates to Z_k."""
-    found = target.density(u, arguments)
+    found = target.formula.density(u, arguments)
     return jnp.where(found.inside, found.log_joint + found.log_det, -jnp.inf)
 
 

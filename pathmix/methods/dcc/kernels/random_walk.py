@@ -11,7 +11,8 @@ from jax.scipy.special import ndtr
 from pathmix.checks import check_positive_number
 from pathmix.engine.batching import over_rows
 from pathmix.methods.dcc.kernels.base import Moves, PriorScales, log_density
-from pathmix.target.target import Arguments, Target
+from pathmix.target.formula import Arguments
+from pathmix.target.target import Target
 
 
 class Walkers(NamedTuple):
