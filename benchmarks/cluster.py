@@ -3,9 +3,9 @@
 The program chooses one of `--structures` chains of functions and one of `--variants` numbers that it starts
 from, so each pair is a path and each chain a structure. Every number of workers is a fresh process with an
 empty compilation cache and a cluster of its own, with one node for each worker. Seconds of the driver are of
-its processor: all that it used, in the main thread while it looked for paths, in tracing what workers
-compile, and in handing jobs to workers and taking their results. Workers share the machine with the driver
-and with each other.
+its processor: all that it used, in the main thread while it looked for paths, in writing down what workers
+trace and compile, and in handing jobs to workers and taking their results. Workers share the machine with
+the driver and with each other.
 
     python -m benchmarks.cluster [--structures 1000] [--variants 10] [--workers 1 2] [--json FILE]
 """
@@ -27,19 +27,19 @@ from benchmarks.fresh import ROOT, with_cache
 RUNS_PER_PATH = 8
 HEADER = (
     f"{'workers':>7}{'paths':>8}{'structures':>11}{'functions':>10}{'jobs':>7}{'seconds':>9}{'driver':>8}"
-    f"{'discovery':>10}{'tracing':>8}{'calls':>7}{'MB':>7}   of the driver per path"
+    f"{'discovery':>10}{'writing':>8}{'calls':>7}{'MB':>7}   of the driver per path"
 )
 
 
 def row(found):
     """One line of the table."""
-    parts = {name: found[name] for name in ("discovery", "tracing", "calls")}
+    parts = {name: found[name] for name in ("discovery", "writing", "calls")}
     parts["rest"] = found["driver"] - sum(parts.values())
     per_path = ", ".join(f"{name} {1e3 * value / found['paths']:.1f}" for name, value in parts.items())
     return (
         f"{found['workers']:>7}{found['paths']:>8,}{found['structures']:>11,}{found['functions']:>10,}"
         f"{found['jobs']:>7,}{found['seconds']:>9.1f}{found['driver']:>8.1f}{found['discovery']:>10.1f}"
-        f"{found['tracing']:>8.1f}{found['calls']:>7.1f}{found['peak_memory'] / 2**20:>7.0f}   {per_path} ms"
+        f"{found['writing']:>8.1f}{found['calls']:>7.1f}{found['peak_memory'] / 2**20:>7.0f}   {per_path} ms"
     )
 
 
@@ -93,15 +93,16 @@ def one(structures, variants, workers):
     import pathmix
     from benchmarks.workloads import structures_and_variants
     from pathmix.discovery.contenders import Exploration
-    from pathmix.engine import stablehlo
+    from pathmix.engine import recipes, stablehlo
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     for _ in range(workers):
         cluster.add_node(num_cpus=1)
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
-    discovering, tracing, calls = Clock(), Clock(), Clock()
+    discovering, writing, calls = Clock(), Clock(), Clock()
     Exploration.__init__ = discovering.timed(Exploration.__init__)
-    stablehlo.written = tracing.timed(stablehlo.written)
+    for how in (recipes, stablehlo):
+        how.written = writing.timed(how.written)
     executor = Timed(pathmix.RayExecutor(workers), calls)
     paths = structures * variants
     discovery = pathmix.PriorDiscovery(RUNS_PER_PATH * paths, max_paths=paths)
@@ -116,12 +117,12 @@ def one(structures, variants, workers):
             {
                 **dataclasses.asdict(posterior.timings),
                 "workers": workers,
-                "functions": tracing.times,
+                "functions": writing.times,
                 "jobs": calls.times,
                 "seconds": seconds,
                 "driver": driver,
                 "discovery": discovering.seconds,
-                "tracing": tracing.seconds,
+                "writing": writing.seconds,
                 "calls": calls.seconds,
                 "log_evidence": posterior.log_evidence,
             }

@@ -117,6 +117,10 @@ class UnwritableError(FileError):
     """A posterior computes with something that no file can hold."""
 
 
+class RecipeError(PathmixError):
+    """A function cannot be described to others, or a description not be read; it is written down instead."""
+
+
 class MissingModelError(PathmixError):
     """A posterior that was loaded without its model is asked for what only the model can tell."""
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from pathmix.engine import stablehlo
 from pathmix.engine.executables import Executables
 from pathmix.engine.jobs import Job
 from pathmix.engine.members import Column
@@ -37,9 +36,7 @@ class Bench:
             built = self._executables.built
             fixed = [jax.numpy.asarray(leaf) for leaf in job.fixed]
             moving = [leaf.made() if isinstance(leaf, Column) else leaf for leaf in job.moving]
-            found = self._executables.call(
-                job.function.digest, lambda: stablehlo.read(job.function.written).call, fixed, moving
-            )
+            found = self._executables.call(job.function.digest, job.function.read, fixed, moving)
             results = [
                 None if place in job.unread else np.asarray(leaf)[: job.members]
                 for place, leaf in enumerate(jax.tree.leaves(found))

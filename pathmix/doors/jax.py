@@ -33,6 +33,7 @@ __all__ = [
     "called_on_the_host",
     "captured",
     "computed_by",
+    "empty",
     "evaluate",
     "has_started",
     "is_transforming",
@@ -111,19 +112,20 @@ def captured(tracer: Any) -> Any:
 
 
 @cache
-def _empty() -> Jaxpr:
+def empty() -> Jaxpr:
+    """Without anything: what others are made from."""
     return jax.make_jaxpr(lambda: ())().jaxpr
 
 
 def only(eqn: JaxprEqn) -> Jaxpr:
     """A jaxpr of one equation, which takes all of its operands, numbers too, and gives its own results."""
     inputs: list[Any] = [Var(atom.aval) for atom in eqn.invars]
-    return _empty().replace(
+    return empty().replace(
         invars=inputs,
         outvars=list(eqn.outvars),
         eqns=[eqn.replace(invars=inputs)],
         effects=eqn.effects,
-        debug_info=nameless(_empty()),
+        debug_info=nameless(empty()),
     )
 
 

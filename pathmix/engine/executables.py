@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import jax
 
 from pathmix.engine.compiler import compiler_options
-from pathmix.engine.jobs import Crew, Function, Job, Shipped
-from pathmix.engine.members import Kept, batched, capacity, stacked, takes_turns
+from pathmix.engine.jobs import Batches, Crew, Function, Job, Shipped
+from pathmix.engine.members import Kept, capacity, stacked, takes_turns
 from pathmix.engine.packing import Packing
 from pathmix.engine.precision import Engine
 from pathmix.engine.requests import Failed, Request
@@ -146,12 +146,11 @@ class Executables:
         try:
             batch = stacked(requests, size, self._fixed, late=self._crew is not None)
             key = (first.key, batch.form, _places(jax.tree.leaves(batch.arrays)))
+            batches = Batches(first.build, batch.form, first.types)
             lower = partial(self._lower_once, (key, *_settings())) if first.comes_again else self._lower
-            entry = self._entry(
-                key,
-                lambda packings: batched(first.build(), batch.form, packings),
-                lower if self._crew is None else self._ship,
-            )
+            if self._crew is not None:
+                lower = self._ship
+            entry = self._entry(key, batches, lower)
             traced = list(entry.results)
             unread = traced[0].places(first.ignored) if traced and first.ignored else frozenset()
             with _told(_Told(", ".join(dict.fromkeys(request.label for request in requests)), unread)):
@@ -194,7 +193,8 @@ class Executables:
         return found
 
     def _ship(self, build: _Build, results: list[Packing], args: tuple[Any, ...]) -> Shipped:
-        return Shipped(self._send, build(results), args)
+        assert isinstance(build, Batches)
+        return Shipped(self._send, build, results, args)
 
     def _send(self, function: Function, fixed: list[Any], moving: list[Any], members: int) -> list[Any]:
         """Have the present crew compute."""

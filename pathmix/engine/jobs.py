@@ -1,10 +1,11 @@
 """Jobs: batches that are computed elsewhere.
 
-What travels is data: a function as StableHLO, and arrays. Whoever computes needs pathmix and JAX, but neither
-the user's program nor the library it is written in.
+What travels is data: a function as a recipe, or as StableHLO where it has none, and arrays. Whoever computes
+needs pathmix and JAX, but neither the user's program nor the library it is written in.
 """
 
 import hashlib
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -15,23 +16,36 @@ import jax
 import numpy as np
 
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr
-from pathmix.engine import stablehlo
+from pathmix.engine import recipes, stablehlo
+from pathmix.engine.members import Form, batched
+from pathmix.engine.packing import Packing
 from pathmix.engine.precision import Engine
+from pathmix.engine.requests import MemberFunction
+from pathmix.errors import RecipeError
+
+_log = logging.getLogger("pathmix")
 
 _CALLING_PYTHON = ("pure_callback", "io_callback", "debug_callback", "pathmix_call_host")
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function (arrays, arrays) -> arrays, as `jax.export` writes it."""
+    """A function (arrays, arrays) -> arrays."""
 
     written: bytes
+    is_recipe: bool  # or StableHLO
     sizes: tuple[int, ...]  # bytes of each result of one member
 
     @cached_property
     def digest(self) -> str:
         """Equal where one compiled function will do."""
         return hashlib.sha256(self.written).hexdigest()
+
+    def read(self) -> Callable[[list[Any], list[Any]], Any]:
+        """To be called, or compiled; a `RecipeError` says that a recipe does not serve here."""
+        if self.is_recipe:
+            return recipes.read(self.written, _unsorted)
+        return stablehlo.read(self.written).call
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,40 +98,83 @@ class Executor(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """How batches of one form are computed."""
+
+    make: Callable[[], MemberFunction]
+    form: Form
+    types: Callable[[], Any] | None  # of one member's answer
+
+    def __call__(self, results: list[Packing]) -> Callable[..., Any]:
+        """What computes them; how results are packed is left there when it is traced."""
+        return batched(self.make(), self.form, results)
+
+
 class Shipped:
     """A function that others compile and compute; called like one that was compiled here."""
 
     def __init__(
         self,
         send: Callable[[Function, list[Any], list[Any], int], list[Any]],
-        built: Callable[..., Any],
+        batches: Batches,
+        results: list[Packing],
         args: tuple[Any, ...],
     ) -> None:
-        given = _sorted(*args)
-        leaves, tree = jax.tree.flatten(given)
-        count = len(jax.tree.leaves(given[0]))
-
-        def flat(fixed: Sequence[Any], moving: Sequence[Any]) -> Any:
-            return built(*_unsorted(*tree.unflatten([*fixed, *moving])))
-
-        shapes = [stablehlo.shape(leaf) for leaf in leaves]
-        function, content = stablehlo.written(
-            flat, shapes[:count], shapes[count:], where="computed elsewhere"
-        )
-        sizes = tuple(aval.size // aval.shape[0] * aval.dtype.itemsize for aval in function.out_avals)
-        self._function, self._results, self._send = Function(content, sizes), function.out_tree, send
+        self._send, self._results = send, results
+        self._batches: Batches | None = batches  # until somebody has traced them
+        self._function = self._described(batches, args) or self._traced(batches, args)
 
     def compile(self) -> "Shipped":
         """Nothing is left to do here."""
         return self
 
     def __call__(self, *args: Any) -> Any:
+        batches = self._batches
+        try:
+            found = self._sent(args)
+        except RecipeError as error:
+            if batches is None:
+                raise
+            _log.info("%s It is written down instead.", error)
+            self._function = self._traced(batches, args)
+            found = self._sent(args)
+        self._batches = None
+        vectors = len(self._results[0].groups)
+        return found[:vectors], found[vectors:]
+
+    def _sent(self, args: tuple[Any, ...]) -> list[Any]:
         fixed, moving = map(jax.tree.leaves, _sorted(*args))
         moving = [
             leaf if hasattr(leaf, "shape") else np.asarray(leaf, stablehlo.shape(leaf).dtype)
             for leaf in moving
         ]
-        return self._results.unflatten(self._send(self._function, fixed, moving, args[0]))
+        return self._send(self._function, fixed, moving, args[0])
+
+    def _described(self, batches: Batches, args: tuple[Any, ...]) -> Function | None:
+        """A recipe, where there is one."""
+        if batches.types is None:
+            return None
+        packing, tree = Packing.of(batches.types()), jax.tree.structure(_sorted(*args))
+        try:
+            content = recipes.written(recipes.Recipe(batches.make, batches.form, packing, tree))
+        except RecipeError as error:
+            _log.debug("%s", error)
+            return None
+        self._results[:] = [packing]
+        return Function(content, is_recipe=True, sizes=packing.sizes)
+
+    def _traced(self, batches: Batches, args: tuple[Any, ...]) -> Function:
+        given = _sorted(*args)
+        leaves, tree = jax.tree.flatten(given)
+        count, built = len(jax.tree.leaves(given[0])), batches(self._results)
+
+        def flat(fixed: Sequence[Any], moving: Sequence[Any]) -> Any:
+            return built(*_unsorted(*tree.unflatten([*fixed, *moving])))
+
+        shapes = [stablehlo.shape(leaf) for leaf in leaves]
+        _, content = stablehlo.written(flat, shapes[:count], shapes[count:], where="computed elsewhere")
+        return Function(content, is_recipe=False, sizes=self._results[0].sizes)
 
 
 def calls_python(jaxpr: Jaxpr) -> str | None:

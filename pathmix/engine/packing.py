@@ -42,6 +42,15 @@ class Packing:
         return found
 
     @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of each array: vectors, then the leaves that stay by themselves."""
+        arrays = [*self.groups.values(), *([leaf] for leaf in self.large)]
+        return tuple(
+            sum(math.prod(self.shapes[i]) * np.dtype(self.dtypes[i]).itemsize for i in array)
+            for array in arrays
+        )
+
+    @cached_property
     def _slices(self) -> list[list[tuple[int, int, int, tuple[int, ...]]]]:
         found = []
         for group in self.groups.values():

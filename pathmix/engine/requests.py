@@ -29,6 +29,8 @@ class Request:
     label: str = ""  # of the path
     ignored: Callable[[Any], Any] | None = None  # the part of the answer that nobody reads
     comes_again: bool = True  # in later phases, with others in between
+    # The types of the answer, if they are known before it is traced: then that can be left to others.
+    types: Callable[[], Any] | None = None
 
     def wanted(self, answer: Any) -> Any:
         """An answer, with None in the place of what nobody reads."""

@@ -28,6 +28,11 @@ def shape(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(np.shape(leaf), jax.dtypes.canonicalize_dtype(dtype))
 
 
+def types(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Of an array that compiled code computes, with 64-bit numbers switched on or off."""
+    return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+
+
 def read(content: bytes) -> export.Exported:
     """The function that was written down."""
     return export.deserialize(bytearray(content))

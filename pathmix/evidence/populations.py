@@ -9,7 +9,7 @@ import numpy as np
 from pathmix.engine.requests import Asking, Request, asked
 from pathmix.evidence.proposal import Proposal
 from pathmix.evidence.search import Search, Weighted, where_inside
-from pathmix.evidence.tempered import Arrived, Population, evaluations, make_tempered
+from pathmix.evidence.tempered import Arrived, Population, evaluations, make_tempered, tempered_types
 from pathmix.posterior.evidence import Particles
 from pathmix.program.seeds import Seed
 
@@ -81,6 +81,7 @@ def _sent(
             partial(make_tempered, fit.target.formula, _PARTICLES),
             fit.target.arguments,
             Population(seed.child(number).key_words(), particles[number], start, temperatures),
+            types=partial(tempered_types, particles[number]),
             footprint=_PARTICLES * fit.target.graphs.density.footprint,
         )
         for number in range(_POPULATIONS)

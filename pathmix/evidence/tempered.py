@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from pathmix.engine import stablehlo
 from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.members import row_of
 from pathmix.engine.requests import MemberFunction
@@ -75,6 +76,14 @@ class _Carry(NamedTuple):
 def evaluations(particles: int, temperatures: int) -> int:
     """Densities that a population computes, with their gradients."""
     return particles * (temperatures * _MOVES * _LEAPS + 1)
+
+
+def tempered_types(particles: Any) -> Arrived:
+    """Of what that many particles come to."""
+    number = stablehlo.types((), particles.dtype)
+    return Arrived(
+        stablehlo.types(particles.shape, particles.dtype), number, number, stablehlo.types((), int)
+    )
 
 
 def make_tempered(formula: Formula, particles: int) -> MemberFunction:

@@ -50,6 +50,11 @@ class Graph:
         return evaluate(self.jaxpr, (), *consts, *inputs)
 
     @cached_property
+    def without_numbers(self) -> "Graph":
+        """The graph with the types of the arrays it captured, for those who are given the arrays."""
+        return Graph(self.jaxpr, tuple(map(jax.typeof, self.consts)), self.structure)  # pyright: ignore
+
+    @cached_property
     def with_slope(self) -> Function:
         """(captured arrays, inputs) -> outputs, as a call; quicker to differentiate by the inputs."""
         return differentiable(self.jaxpr, len(self.consts))
@@ -79,6 +84,11 @@ class Graph:
 
     def output_shape(self, index: int) -> tuple[int, ...]:
         return getattr(self.jaxpr.outvars[index].aval, "shape")
+
+    @cached_property
+    def number(self) -> Any:
+        """The type of the sum of the first two outputs."""
+        return jnp.result_type(*(_dtype(atom.aval) for atom in self.jaxpr.outvars[:2]))
 
     @cached_property
     def sites(self) -> Sites:

@@ -6,9 +6,11 @@ from functools import cached_property, partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 
+from pathmix.engine import stablehlo
 from pathmix.engine.members import takes_turns
 from pathmix.engine.noise import Normals, noise_size
 from pathmix.engine.requests import Asking, Request, asked
@@ -16,7 +18,15 @@ from pathmix.guides.base import Guide, Params
 from pathmix.program.seeds import Seed
 from pathmix.target.formula import CALL_BYTES
 from pathmix.target.target import Target
-from pathmix.training.compiled import make_constrain, make_marked, make_plain, make_sample
+from pathmix.training.compiled import (
+    constrained_types,
+    make_constrain,
+    make_marked,
+    make_plain,
+    make_sample,
+    marked_types,
+    plain_types,
+)
 from pathmix.training.estimators import Gradient, Seen
 from pathmix.training.jumps import Marked
 from pathmix.training.loop import (
@@ -27,6 +37,7 @@ from pathmix.training.loop import (
     Progress,
     Stretch,
     TrainingState,
+    loop_types,
     make_loop,
     noise_width,
 )
@@ -110,6 +121,7 @@ class Calls:
                     part,
                     footprint=rows * volume,
                     comes_again=not takes_turns(),
+                    types=partial(plain_types, self.target.formula, rows),
                 )
                 for part in _filled_up(vectors, rows)
             ]
@@ -122,7 +134,9 @@ class Calls:
         """The values that vectors stand for."""
         key = ("constrain", self.target.structure, vectors.shape)
         build = partial(make_constrain, self.target.formula)
-        (values,) = yield from asked([Request(key, build, self.target.arguments, vectors)])
+        types = partial(constrained_types, self.target.formula, len(vectors))
+        request = Request(key, build, self.target.arguments, vectors, types=types)
+        (values,) = yield from asked([request])
         return values
 
     def marked(self, vectors: np.ndarray) -> Asking[Marked]:
@@ -136,7 +150,10 @@ class Calls:
         size = noise_size(count * self.guide.noise_size(dim))
         build = partial(make_sample, self.guide, dim, count)
         key = ("sample", self.guide, dim, count, size)
-        (draws,) = yield from asked([Request(key, build, (), (params, Normals(seed, size, size)))])
+        number = jnp.result_type(*jax.tree.leaves(params))
+        types = partial(stablehlo.types, (count, dim), number)
+        request = Request(key, build, (), (params, Normals(seed, size, size)), types=types)
+        (draws,) = yield from asked([request])
         return draws
 
     def rehearsal(self, state: TrainingState, minibatches: Minibatches, *, with_marks: bool) -> list[Request]:
@@ -150,10 +167,14 @@ class Calls:
     def _marked(self, vectors: np.ndarray) -> list[Request]:
         chunk = self.target.formula.rows_at_once(_MARKED_ROWS)
         build = partial(make_marked, self.target.formula, self.target.signs, chunk)
+        key = ("marked", self.target.structure, self.target.signs)
         return [
-            Request(("marked", self.target.structure, self.target.signs), build, self.target.arguments, rows)
+            Request(key, build, self.target.arguments, rows, types=self._marked_types)
             for rows in _filled_up(vectors, _MARKED_ROWS)
         ]
+
+    def _marked_types(self) -> Any:
+        return marked_types(self.target.formula, len(self.target.switches), _MARKED_ROWS)
 
     def _seen(self, mode: Mode, state: TrainingState, noises: Sequence[Any], count: int) -> Asking[Seen]:
         per_call, requests, ones = self.steps * self.particles, [], np.ones(self.steps)
@@ -175,6 +196,7 @@ class Calls:
             common=mode,
             footprint=8 * self.noise + 2 * self.particles * self.target.graphs.density.volume,
             ignored=_seen if mode is TRAINING else None,
+            types=partial(loop_types, stretch.state, self.particles, self.steps),
         )
 
     @cached_property

@@ -5,7 +5,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from pathmix.engine import stablehlo
 from pathmix.engine.batching import in_chunks, over_rows
 from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide
@@ -31,6 +33,11 @@ def make_constrain(formula: Formula) -> MemberFunction:
     return values
 
 
+def constrained_types(formula: Formula, rows: int) -> list[Any]:
+    """Of what that gives."""
+    return [stablehlo.types((rows, *site.shape), site.dtype) for site in formula.sites]
+
+
 def make_plain(formula: Formula, chunk: int) -> MemberFunction:
     """(., arguments, vectors) -> log gamma of vectors, a chunk at a time; without a guide."""
 
@@ -44,6 +51,12 @@ def make_plain(formula: Formula, chunk: int) -> MemberFunction:
     return plain
 
 
+def plain_types(formula: Formula, rows: int) -> tuple[Any, ...]:
+    """Of what that gives."""
+    log_joint = stablehlo.types((rows,), formula.graphs.density.number)
+    return log_joint, stablehlo.types((rows,), float), log_joint, stablehlo.types((rows,), bool)
+
+
 def make_marked(formula: Formula, signs: Sequence[Sign], chunk: int) -> MemberFunction:
     """(., arguments, vectors) -> log gamma of vectors, and the marks of switches, a chunk at a time."""
 
@@ -55,6 +68,12 @@ def make_marked(formula: Formula, signs: Sequence[Sign], chunk: int) -> MemberFu
         return in_chunks(over_rows(one), rows, chunk)
 
     return marked
+
+
+def marked_types(formula: Formula, switches: int, rows: int) -> tuple[Any, ...]:
+    """Of what that gives."""
+    log_joint, log_det, _, inside = plain_types(formula, rows)
+    return log_joint, log_det, inside, stablehlo.types((rows, switches), np.uint32)
 
 
 def make_sample(guide: Guide, dim: int, size: int) -> MemberFunction:

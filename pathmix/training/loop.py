@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from pathmix.engine import stablehlo
 from pathmix.engine.members import row_of, with_row
 from pathmix.engine.requests import MemberFunction
 from pathmix.guides.base import Guide, Params
@@ -55,6 +56,16 @@ class Progress(NamedTuple):
 def noise_width(guide: Guide, dim: int) -> int:
     """Numbers that one particle takes: noise for a draw, or the vector itself."""
     return max(guide.noise_size(dim), dim)
+
+
+def loop_types(state: TrainingState, particles: int, steps: int) -> tuple[TrainingState, Progress]:
+    """Of what a loop gives."""
+    seen = stablehlo.types((steps, particles), jnp.result_type(*jax.tree.leaves(state.params)))
+    inside = stablehlo.types((steps, particles), bool)
+    progress = Progress(
+        stablehlo.types((steps,), float), stablehlo.types((), int), Seen(seen, seen, seen, inside)
+    )
+    return jax.tree.map(stablehlo.shape, state), progress
 
 
 def make_loop(
