@@ -80,11 +80,16 @@ class MissingExtraError(PathmixError, ImportError):
 
 
 class HiddenRandomnessError(ProgramError):
-    """The program behaves differently when it is run twice with the same seed."""
+    """The program has random numbers that are not from a sample statement, or runs otherwise unrepeatable."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, of_one_run: bool = False) -> None:
+        happened = (
+            "The program has random numbers that belong to no site"
+            if of_one_run
+            else "The program behaves differently when it is run twice with the same seed"
+        )
         super().__init__(
-            f"The program behaves differently when it is run twice with the same seed: {what}. Draw every "
+            f"{happened}: {what}. Draw every "
             "random value with a sample statement; other random numbers (of Python, NumPy, PyTorch), sets, "
             "clocks and state kept between calls make runs unrepeatable."
         )

@@ -3,17 +3,27 @@
 Random numbers from elsewhere (Python, NumPy), clocks and state kept between calls would be frozen into the
 density. Every place in the program where it can go another way is tried once: paths that take no new turn
 at any place run no new code. Of a number that is looked at, so many values are tried and no more.
+
+What two runs draw may be the same. So where a run takes random numbers of Python or NumPy, it is made many
+times, and if none shows a difference, that is said.
 """
 
+import pickle
+import random
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from pathmix.doors.numpy import seeds_taken
 from pathmix.errors import HiddenRandomnessError
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.program import Program
 from pathmix.program.slp import StraightLineProgram
 
 _MOST_VALUES = 32
+_MANY = 20  # runs
 
 
 class Replays:
@@ -37,11 +47,26 @@ class Replays:
             return slp
         self._values.update(source for source, _ in turns - self._turns)
         self._turns |= turns
-        if not frontend.repeats(program, batch_run, slp):
-            raise HiddenRandomnessError(
-                f"its density{_at_end(slp)} has other numbers in it the second time, at the same values"
-            )
-        return slp
+        for _ in range(_MANY):
+            before = _generators()
+            with seeds_taken() as seeds:
+                repeats = frontend.repeats(program, batch_run, slp)
+            if not repeats:
+                raise HiddenRandomnessError(
+                    f"its density{_at_end(slp)} has other numbers in it another time, at the same values"
+                )
+            if not seeds and _generators() == before:  # as it is where a program seeds them
+                return slp
+        remark = (
+            "The program takes random numbers of Python or NumPy, which belong to no site. In "
+            f"{_MANY + 1} runs at the same values that made no difference; what it makes is left out."
+        )
+        return replace(slp, facts=replace(slp.facts, remarks=(*slp.facts.remarks, remark)))
+
+
+def _generators() -> bytes:
+    """Where those stand that all share."""
+    return pickle.dumps((random.getstate(), np.random.get_state()))
 
 
 def _at_end(slp: StraightLineProgram) -> str:

@@ -1,7 +1,9 @@
 """NumPyro beyond its public interface."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any
 
 import jax
@@ -16,6 +18,7 @@ __all__ = [
     "MESSAGE",
     "Messenger",
     "active_plates",
+    "asked_for_parameters",
     "gathered",
     "handlers",
     "in_control_flow",
@@ -54,6 +57,19 @@ def handlers() -> list[Any]:
 def active_plates() -> list[str]:
     """Names of the plates around the present statement: an error tells of them."""
     return [handler.name for handler in handlers() if isinstance(handler, primitives.plate)]
+
+
+def asked_for_parameters() -> bool:
+    """Whether `numpyro.param` asks for a key, or a module that makes parameters of what it draws."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__"))
+        if module.startswith("numpyro.contrib.") or frame.f_code is primitives.param.__code__:
+            return True
+        if not module.startswith(("numpyro.", "pathmix.")):
+            return False
+        frame = frame.f_back
+    return False
 
 
 def in_control_flow(msg: Any) -> bool:

@@ -19,7 +19,12 @@ from pathmix.doors.jax import Tracer, trace_of
 from pathmix.doors.numpyro import Messenger
 from pathmix.errors import PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import agree, as_tuples, seen
-from pathmix.frontends.numpyro.control_flow import follow_wishes, statements_inside
+from pathmix.frontends.numpyro.control_flow import (
+    follow_wishes,
+    marks_fixed_inside,
+    put_in,
+    statements_inside,
+)
 from pathmix.frontends.numpyro.inputs import traced
 from pathmix.frontends.numpyro.lazily import Lazily
 from pathmix.frontends.numpyro.parameters import refuse_inside
@@ -186,9 +191,11 @@ class _Recorder(Messenger):
     def process_message(self, msg: Any) -> None:
         self.traced_run.note_plate(msg)
         freeze_plumbing(msg)
+        self.traced_run.hidden.give(msg)
         self.traced_run.parameters.give(msg)
         if msg["type"] == "control_flow":
             in_one_width(msg)
+            marks_fixed_inside(msg)
             self._enter_control_flow(msg)
         if msg["type"] == "deterministic":
             self._note(msg["name"])
@@ -265,7 +272,7 @@ class _Recorder(Messenger):
         for site in inside:
             if is_latent(site) and SIMULATED not in site["infer"]:
                 self._site(site, drawn=site["value"])
-        msg["kwargs"]["substitute_stack"].append(("substitute", self.inputs))
+        put_in(msg, self.inputs)
 
     def _check_parameters(self, msg: Any, invalid: dict[str, np.ndarray], *, at_hand: bool) -> None:
         """Which seeds have a parameter that cannot be. What is not random is checked with the density.

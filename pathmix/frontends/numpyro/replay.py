@@ -11,7 +11,9 @@ import jax.numpy as jnp
 
 from pathmix.doors.jax import trace_of
 from pathmix.doors.numpyro import Messenger
+from pathmix.errors import UnsupportedSiteError
 from pathmix.frontends.following import Following
+from pathmix.frontends.numpyro.control_flow import marks_fixed_inside, put_in
 from pathmix.frontends.numpyro.inputs import Name, graph_of, make_input, traced
 from pathmix.frontends.numpyro.routing import routed
 from pathmix.frontends.numpyro.scope import frontend_scope
@@ -45,6 +47,13 @@ def whole(program: Program, batch_run: BatchRun) -> StraightLineProgram:
     here = density.ranges.known(graph, batch_run.known)
     # Along the path, pinned sites are numbers: a support that depends on them alone is as good as any.
     bounds = density.bounds | {name: here[name] for name in density.bijections.keys() & here.keys()}
+    for name in batch_run.path.addresses:
+        if name not in bounds:
+            raise UnsupportedSiteError(
+                f"The site {name!r} is inside of a scan or cond of numpyro.contrib.control_flow, and a "
+                "handler around that (handlers.scope, handlers.block) renames or hides it. Put the handler "
+                "around the function that scan or cond is given."
+            )
     slp = StraightLineProgram(
         path=batch_run.path,
         recorded=batch_run.path,
@@ -141,10 +150,12 @@ class _Replayer(Messenger):
             msg["value"] = self.rows[msg["name"]]
         self.traced_run.note_plate(msg)
         freeze_plumbing(msg)
+        self.traced_run.hidden.give(msg)
         self.traced_run.parameters.give(msg)
         if msg["type"] == "control_flow":
             in_one_width(msg)
-            msg["kwargs"]["substitute_stack"].append(("substitute", self.inputs))
+            marks_fixed_inside(msg)
+            put_in(msg, self.inputs)
         if msg["type"] != "sample":
             return
         take_data(msg, jnp.asarray)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from numpyro import distributions as dist
@@ -42,16 +41,18 @@ def in_plate(msg: Any) -> bool:
 def marks_fixed(msg: Any) -> None:
     """A value that the program's own handlers put in place is not inferred, but has its density."""
     if msg["value"] is not None and not msg["is_observed"] and not in_control_flow(msg):
-        msg["infer"] = {**msg["infer"], _FIXED: True}
+        mark_fixed(msg)
+
+
+def mark_fixed(msg: Any) -> None:
+    msg["infer"] = {**msg["infer"], _FIXED: True}
 
 
 def freeze_plumbing(msg: Any) -> None:
-    """Take away the randomness that is not a site: minibatches are the whole data, keys are constant."""
+    """Take away the randomness of minibatches: they are the whole data."""
     if msg["type"] == "plate" and msg["value"] is None:
         size = msg["args"][0]
         msg["value"], msg["args"] = jnp.arange(size), (size, size)
-    elif msg["type"] == "prng_key" and msg["value"] is None:
-        msg["value"] = jax.random.key(0)
 
 
 def mask_of(fn: Any) -> Any:

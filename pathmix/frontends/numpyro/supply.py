@@ -11,6 +11,7 @@ from numpyro import distributions as dist
 
 from pathmix.doors.jax import Tracer
 from pathmix.frontends.drawing import check_proper, not_drawn
+from pathmix.frontends.numpyro.hidden import refuse_hidden
 from pathmix.frontends.numpyro.inputs import Name, make_input
 from pathmix.frontends.numpyro.operations import Rows
 from pathmix.frontends.numpyro.sites import in_plate, is_discrete
@@ -51,6 +52,7 @@ class Supply:
             return self.seeds.keys(int(cast(int, name.name)))
         if isinstance(name.name, Part):
             return Rows(self.parameter(name.name), differs=False)
+        refuse_hidden(name)
         if name.kind == "given":
             given = self.wishes.given[str(name.name)]
             return given.astype(jnp.result_type(given))

@@ -4,6 +4,7 @@ from typing import Any
 
 from pathmix.doors.jax import ClosedJaxpr
 from pathmix.frontends.numpyro.density import Density
+from pathmix.frontends.numpyro.hidden import HiddenKeys
 from pathmix.frontends.numpyro.parameters import Parameters
 from pathmix.program.path import Decision
 from pathmix.program.program import Program
@@ -20,6 +21,7 @@ class TracedRun:
     def __init__(self, program: Program, *, is_kept: bool) -> None:
         self.is_kept = is_kept
         self.parameters = Parameters(program)
+        self.hidden = HiddenKeys()
         self.plates: tuple[Plate, ...] = ()  # that the program subsamples
         self.error: Exception | None = None
         self.jaxpr: ClosedJaxpr | None = None
@@ -28,6 +30,7 @@ class TracedRun:
     def begin(self, token: Any) -> None:
         self.density = Density()
         self.parameters.begin(token)
+        self.hidden.begin(token)
 
     def note_plate(self, msg: Any) -> None:
         if msg["type"] == "plate" and msg["value"] is None:
@@ -52,7 +55,9 @@ class TracedRun:
         if not self.is_kept or self.error is not None:
             return []
         try:
-            return self.density.outputs()
+            outputs = self.density.outputs()
         except Exception as error:
             self.error = error
             return []
+        self.hidden.check(outputs)
+        return outputs

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.overrides import TorchFunctionMode
 
 from pathmix.doors.torch import functional, functionalized, is_functional
@@ -72,6 +73,21 @@ class FlatGraph:
 
 
 _NUMBERS = {int, float, bool, type(None)}
+_OF_LOGITS = {torch.binary_cross_entropy_with_logits, binary_cross_entropy_with_logits}
+_ARITHMETIC = {
+    "add",
+    "sub",
+    "subtract",
+    "mul",
+    "multiply",
+    "div",
+    "divide",
+    "true_divide",
+    "pow",
+    "addcmul",
+    "addcdiv",
+}
+_IN_PLACE = {"__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"}
 
 
 class _Captured(TorchFunctionMode):
@@ -90,6 +106,10 @@ class _Captured(TorchFunctionMode):
         positional, named = self._followed(args), kwargs or {}
         if named:
             named = replaced(named, torch.Tensor, self._functional)
+        if func in _OF_LOGITS:
+            positional, named = _with_numbers(*positional, **named)
+        elif _is_write(func):
+            _check_cast(*positional, *named.values())
         if getattr(func, "__name__", None) == "__get__":
             plain = func(*args)
             if not isinstance(plain, torch.Tensor):  # requires_grad and the like, which wrapping changes
@@ -111,6 +131,26 @@ class _Captured(TorchFunctionMode):
         if id(tensor) not in self.known:
             self.known[id(tensor)] = tensor, functional(tensor)
         return self.known[id(tensor)][1]
+
+
+def _with_numbers(logits: Any, target: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    """Whole numbers observed. PyTorch subtracts from them in place, and functionalization would cut that."""
+    return (logits, target.to(torch.result_type(logits, target)), *args), kwargs
+
+
+def _is_write(func: Any) -> bool:
+    name = getattr(func, "__name__", "")
+    return name in _IN_PLACE if name.startswith("__") else name.endswith("_") and name[:-1] in _ARITHMETIC
+
+
+def _check_cast(target: torch.Tensor, *others: Any) -> None:
+    """PyTorch writes no fractions into whole numbers. Functionalization cuts them off."""
+    for other in others:
+        if not isinstance(other, (torch.Tensor, float)):
+            continue
+        found = torch.result_type(target, other)
+        if not torch.can_cast(found, target.dtype):
+            raise RuntimeError(f"result type {found} can't be cast to the desired output type {target.dtype}")
 
 
 def _numbers(tensor: torch.Tensor) -> Any:
