@@ -64,7 +64,7 @@ def asked_for_parameters() -> bool:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = str(frame.f_globals.get("__name__"))
-        if module.startswith("numpyro.contrib.") or frame.f_code is primitives.param.__code__:
+        if module == "numpyro.contrib.module" or frame.f_code is primitives.param.__code__:
             return True
         if not module.startswith(("numpyro.", "pathmix.")):
             return False

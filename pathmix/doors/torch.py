@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any
 
 import torch
@@ -32,6 +33,7 @@ __all__ = [
     "functionalized",
     "functions_applied_by",
     "functorch_level",
+    "is_compiled",
     "is_composite",
     "is_functional",
     "is_hidden_from_modes",
@@ -69,6 +71,19 @@ class DispatchMode(TorchDispatchMode):
 def dispatch_depth() -> int:
     """How many such modes are told of operations here: the last to come must be the first to go."""
     return _len_torch_dispatch_stack()
+
+
+def is_compiled() -> bool:
+    """Whether a function that `torch.compile` gave makes the present call.
+
+    When it returns, it puts back which modes are told of operations, whatever was changed meanwhile.
+    """
+    frame: FrameType | None = sys._getframe(1) if "torch._dynamo.eval_frame" in sys.modules else None
+    while frame is not None:
+        if frame.f_code.co_name == "compile_wrapper" and frame.f_code.co_filename.startswith(_ROOTS):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def functorch_level() -> int | None:

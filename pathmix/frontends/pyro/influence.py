@@ -14,6 +14,7 @@ import torch
 from pathmix.doors.torch import (
     DispatchMode,
     dispatch_depth,
+    is_compiled,
     release,
     reserve,
     storage_id,
@@ -59,7 +60,7 @@ class Influence(DispatchMode):
     def say(self) -> None:
         """There is no more to follow."""
         self.has_say = True
-        if self._is_told and not self.goes_on and dispatch_depth() == self._depth + 1:
+        if self._is_told and not self.goes_on and self._is_last(self._depth + 1):
             super().__exit__(None, None, None)
             self._is_told = False
 
@@ -86,10 +87,13 @@ class Influence(DispatchMode):
 
     def _listen(self) -> bool:
         """Be told of operations, unless the program has a mode of its own, which it will end before this."""
-        if dispatch_depth() == self._depth and (self.goes_on or not self.has_say):
+        if self._is_last(self._depth) and (self.goes_on or not self.has_say):
             super().__enter__()
             self._is_told = True
         return self._is_told
+
+    def _is_last(self, depth: int) -> bool:
+        return dispatch_depth() == depth and not is_compiled()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         options = kwargs or {}

@@ -29,16 +29,20 @@ from pathmix.doors.torch import (
     without_torch_function,
 )
 from pathmix.frontends.pyro import indices
+from pathmix.frontends.pyro.texts import number_text
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
 
-# Takes no room. Text of a continuous number reads as the number does, and is no number, or a name of a site.
-MARK = "\N{WORD JOINER}"
 Compared = Callable[[Iterable[Any], Any], None]  # what a comparison was given, and its result
 Ranged = Callable[[Tensor], None]  # whether numbers are those that PyTorch takes
 
 
 class Observer(Protocol):
+    @property
+    def is_listening(self) -> bool:
+        """Whether its run goes on."""
+        ...
+
     def decide(self, tensor: Tensor, kind: DecisionKind) -> Any:
         """The Python value to continue with."""
         ...
@@ -291,17 +295,28 @@ def _allclose(observer: Observer, tensor: Tensor, other: Tensor, *args: Any, **k
 
 def _format(observer: Observer, tensor: Tensor, specification: str) -> str:
     if tensor.ndim == 0 and tensor.is_floating_point() and observer.is_continuous(tensor):
-        return MARK + format(plain_number(tensor), specification)
+        return number_text(format(plain_number(tensor), specification), lambda: _look(observer, tensor))
     if tensor.ndim == 0:
         return format(_item(observer, tensor), specification)
     return format(observer.shown(tensor), specification)
 
 
+def _look(observer: Observer, tensor: Tensor) -> None:
+    if observer.is_listening:
+        _float(observer, tensor)
+
+
 def _repr(observer: Observer, tensor: Tensor, **_: Any) -> str:
-    return observer.shown(tensor)
+    if tensor.ndim or tensor.is_complex():
+        return observer.shown(tensor)
+    if tensor.is_floating_point() and observer.is_continuous(tensor):
+        return number_text(observer.shown(tensor), lambda: _look(observer, tensor))
+    number = _float(observer, tensor) if tensor.is_floating_point() else _item(observer, tensor)
+    with without_torch_function(), without_modes():
+        return _represent(plain_of(_make(number, dtype=tensor.dtype)))
 
 
-_make = torch.tensor
+_make, _represent = torch.tensor, Tensor.__repr__
 
 
 def _tensor(observer: Observer, data: Any, *, dtype: Any = None, **options: Any) -> Tensor:

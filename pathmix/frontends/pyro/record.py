@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from pyro import distributions as dist
 
-from pathmix.doors.pyro import Messenger, site_is_subsample
+from pathmix.doors.pyro import Messenger, handlers, site_is_subsample
 from pathmix.doors.torch import Apply, functions_applied_by, functorch_level, storage_id, tree_leaves
 from pathmix.errors import InvalidParameterError, PathmixError, ProgramError, RunawayProgramError
 from pathmix.frontends.decisions import as_tuples, seen
@@ -24,7 +24,7 @@ from pathmix.frontends.parameters import invalid, parameters
 from pathmix.frontends.pyro.floats import random_floats
 from pathmix.frontends.pyro.foresight import Alike, Course, Draw, Foresight, kept, reseed
 from pathmix.frontends.pyro.influence import Influence
-from pathmix.frontends.pyro.lookups import MARK, Lookups, Unsure
+from pathmix.frontends.pyro.lookups import Lookups, Unsure
 from pathmix.frontends.pyro.lowering.dtypes import as_engine, as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
 from pathmix.frontends.pyro.plates import subsampling, whole
@@ -40,6 +40,7 @@ from pathmix.frontends.pyro.sites import (
     unobserve,
 )
 from pathmix.frontends.pyro.supports import is_inside
+from pathmix.frontends.pyro.texts import MARK, NumberText
 from pathmix.frontends.shapes import failing_site, shape_error
 from pathmix.frontends.sitelog import SiteLog
 from pathmix.frontends.undecided import by_element
@@ -184,6 +185,10 @@ class _Recorder(Messenger):
         if self.influence is not None:
             self.influence.look(tensor)
 
+    @property
+    def is_listening(self) -> bool:
+        return any(handler is self for handler in handlers()) and not self.lookups.pauses
+
     def shown(self, tensor: torch.Tensor) -> str:
         return repr(tensor)
 
@@ -214,7 +219,10 @@ class _Recorder(Messenger):
 
     def _sample(self, msg: Any) -> None:
         name = msg["name"]
-        self.log.add(name.replace(MARK, ""), is_random="tensor(" in name or MARK in name)
+        self.log.add(
+            name.replace(MARK, ""),
+            is_random="tensor(" in name or isinstance(name, NumberText) or MARK in name,
+        )
         self.log.check_limits()
         if functorch_level() is not None:
             raise ProgramError(

@@ -7,7 +7,7 @@ import torch
 from pyro import distributions as dist
 from pyro.distributions.util import scale_and_mask
 
-from pathmix.doors.pyro import Messenger, site_is_subsample
+from pathmix.doors.pyro import Messenger, handlers, site_is_subsample
 from pathmix.doors.torch import functional
 from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
 from pathmix.frontends.emptiness import is_empty
@@ -17,6 +17,7 @@ from pathmix.frontends.observations import broadcast_remark, covered, covered_be
 from pathmix.frontends.parameters import Parameter, parameters
 from pathmix.frontends.priors import Named, of_elements
 from pathmix.frontends.pyro.contents import Contents, Observation
+from pathmix.frontends.pyro.floats import types_remark
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
@@ -53,6 +54,7 @@ class Replayer(Messenger):
         computed_indices: bool,
     ) -> None:
         super().__init__()
+        self.model = program.model
         self.parameters = Parameters(program)
         self.path = batch_run.path
         self.plates: tuple[Plate, ...] = plates or ()
@@ -100,6 +102,10 @@ class Replayer(Messenger):
     def overlook(self, tensor: Any) -> None:
         del tensor  # the tape sees it
 
+    @property
+    def is_listening(self) -> bool:
+        return any(handler is self for handler in handlers()) and not self.lookups.pauses
+
     def shown(self, tensor: torch.Tensor) -> str:
         return f"tensor(<shape {tuple(tensor.shape)}>)"
 
@@ -108,6 +114,9 @@ class Replayer(Messenger):
         del tensor
         if (answer := next(self._answers, None)) is None:
             raise HiddenRandomnessError(f"this time it asked for another number at {caller()}")
+        remark = types_remark(self.model) if answer else None
+        if remark is not None and remark not in self.remarks:
+            self.remarks.append(remark)
         return answer
 
     def _ranged(self, inside: torch.Tensor) -> None:

@@ -14,7 +14,7 @@ from scipy import integrate, stats
 import pathmix
 from pathmix import errors
 from pathmix.frontends.pyro import floats
-from pathmix.frontends.pyro.lookups import MARK
+from pathmix.frontends.pyro.texts import MARK
 from tests import exact
 
 Y = torch.tensor(1.5)

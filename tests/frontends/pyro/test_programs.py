@@ -23,7 +23,7 @@ import pathmix
 from pathmix.discovery import PriorDiscovery
 from pathmix.engine.precision import engine_scope
 from pathmix.frontends import pyro as frontend
-from pathmix.frontends.pyro.lookups import MARK
+from pathmix.frontends.pyro.texts import MARK
 from pathmix.frontends.recognise import bind
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import Plate

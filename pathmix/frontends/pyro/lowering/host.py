@@ -40,14 +40,14 @@ def call_host(function: Host, shapes: Sequence[ArrayType], *arrays: Any) -> list
 
 
 def _is_wide(shape: Any) -> bool:
-    return np.dtype(shape.dtype).itemsize == 8
+    return np.dtype(shape.dtype).itemsize >= 8
 
 
 def _in_words(shape: ArrayType) -> Any:
     """Wide numbers travel as pairs of 32-bit words, which no thread rounds."""
     if not _is_wide(shape):
         return ShapedArray(shape.shape, shape.dtype)
-    return ShapedArray((*shape.shape, 2), jnp.uint32)
+    return ShapedArray((*shape.shape, np.dtype(shape.dtype).itemsize // 4), jnp.uint32)
 
 
 def _split(value: np.ndarray, shape: ArrayType) -> np.ndarray:
@@ -57,7 +57,15 @@ def _split(value: np.ndarray, shape: ArrayType) -> np.ndarray:
 
 
 def _joined(words: Any, shape: ArrayType) -> Any:
-    return jax.lax.bitcast_convert_type(words, shape.dtype) if _is_wide(shape) else words
+    if not _is_wide(shape):
+        return words
+    dtype = np.dtype(shape.dtype)
+    if dtype.kind != "c":
+        return jax.lax.bitcast_convert_type(words, dtype)
+    part = np.dtype(f"f{dtype.itemsize // 2}")
+    pairs = words.reshape(*shape.shape, 2, part.itemsize // 4)
+    pairs = jax.lax.bitcast_convert_type(pairs if part.itemsize == 8 else pairs[..., 0], part)
+    return jax.lax.complex(pairs[..., 0], pairs[..., 1])
 
 
 def _host(function: Host, shapes: tuple[ArrayType, ...]) -> Callable[..., Any]:

@@ -58,6 +58,8 @@ def _unseen(function: Callable[..., Any]) -> Callable[..., Any]:
 class _Refusing:
     """Nobody may look at the numbers."""
 
+    is_listening = True
+
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("a pass looks at numbers")
 
