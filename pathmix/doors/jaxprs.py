@@ -3,14 +3,13 @@
 import pickle
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 import jax
-from jax._src.core import current_jaxpr_eqn_context
+import numpy as np
 from jax._src.linear_util import wrap_init
-from jax._src.literals import TypedNdArray
-from jax._src.source_info_util import new_source_info
 from jax.tree_util import PyTreeDef
 
 from pathmix.doors.jax import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Primitive, Var, empty, nameless
@@ -34,8 +33,8 @@ def reduced(value: Any, written: Callable[[Any], bytes] | None) -> tuple[Any, tu
     match value:
         case Primitive():
             return _operation, _place(value)
-        case TypedNdArray():  # whose own way loses whether its type is weak
-            return TypedNdArray, (value.val, value.aval)
+        case np.ndarray() if type(value) is not np.ndarray:  # JAX's own, which lose whether they are weak
+            return _array, (type(value), np.asarray(value), getattr(value, "aval"))
         case Literal():
             return Literal, (value.val, value.aval)
         case Var():
@@ -78,8 +77,22 @@ def _equation(
             return pickle.loads(written)
 
         params["jvp_jaxpr_fun"] = wrap_init(rule, debug_info=nameless(params["call_jaxpr"].jaxpr))
-    about = (new_source_info(), current_jaxpr_eqn_context())
-    return JaxprEqn(invars, outvars, primitive, params, effects, *about)
+    other = _any_equation(bool(getattr(jax.config, "jax_threefry_partitionable")))
+    return other.replace(invars=invars, outvars=outvars, primitive=primitive, params=params, effects=effects)
+
+
+@lru_cache
+def _any_equation(setting: bool) -> JaxprEqn:
+    """Made under a setting of JAX's that equations keep."""
+    del setting
+    return jax.make_jaxpr(lambda x: x + x)(0.0).jaxpr.eqns[0]
+
+
+def _array(kind: Any, values: np.ndarray, aval: Any) -> Any:
+    made = kind(values, aval)
+    if made.aval != aval:
+        raise NotDataError("arrays of this version of JAX")
+    return made
 
 
 def _jaxpr(constvars: Any, invars: Any, outvars: Any, eqns: Any, effects: Any) -> Jaxpr:

@@ -19,6 +19,7 @@ from torch.func import vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from pathmix.doors import jax as of_jax
+from pathmix.doors import numpy as of_numpy
 from pathmix.doors import numpyro as of_numpyro
 from pathmix.doors import pyro as of_pyro
 from pathmix.doors import torch as of_torch
@@ -268,6 +269,17 @@ def test_torch_methods_are_answered_in_one_thread_only():
         assert of_torch.original(torch.Tensor.item) is item is not torch.Tensor.item
         raise ValueError("ended")
     assert torch.Tensor.item is item and torch.tensor is tensor and "item" not in vars(torch.Tensor)
+
+
+def test_numpy_tells_of_generators_without_seeds():
+    with of_numpy.seeds_taken() as taken:
+        np.random.default_rng(3)
+        assert not taken
+        np.random.default_rng()
+        np.random.RandomState()
+    assert len(taken) == 2
+    np.random.default_rng()
+    assert len(taken) == 2
 
 
 def test_dynamo_can_be_loaded_while_tensors_are_asked():

@@ -106,10 +106,10 @@ def check_targets(program):
             runs = some_rows(expected[path].runs)
             with engine_scope("float64"):
                 target = target_of(found[path])
-                vectors = jax.vmap(target.unconstrain, in_axes=(0, None))(
+                vectors = jax.vmap(target.formula.unconstrain, in_axes=(0, None))(
                     target.columns(runs.sites), target.arguments
                 )
-                density = jax.vmap(target.density, in_axes=(0, None))(vectors, target.arguments)
+                density = jax.vmap(target.formula.density, in_axes=(0, None))(vectors, target.arguments)
             assert np.all(density.inside), (library, path)
             close(density.log_joint, runs.log_prior + runs.log_likelihood, (library, path))
 
