@@ -75,18 +75,8 @@ class FlatGraph:
 _NUMBERS = {int, float, bool, type(None)}
 _OF_LOGITS = {torch.binary_cross_entropy_with_logits, binary_cross_entropy_with_logits}
 _ARITHMETIC = {
-    "add",
-    "sub",
-    "subtract",
-    "mul",
-    "multiply",
-    "div",
-    "divide",
-    "true_divide",
-    "pow",
-    "addcmul",
-    "addcdiv",
-}
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "pow", "addcmul", "addcdiv",
+}  # fmt: skip
 _IN_PLACE = {"__iadd__", "__isub__", "__imul__", "__itruediv__", "__ipow__"}
 
 

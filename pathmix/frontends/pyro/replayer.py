@@ -17,7 +17,6 @@ from pathmix.frontends.observations import broadcast_remark, covered, covered_be
 from pathmix.frontends.parameters import Parameter, parameters
 from pathmix.frontends.priors import Named, of_elements
 from pathmix.frontends.pyro.contents import Contents, Observation
-from pathmix.frontends.pyro.floats import types_remark
 from pathmix.frontends.pyro.lookups import Lookups
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
 from pathmix.frontends.pyro.parameters import Parameters
@@ -31,6 +30,7 @@ from pathmix.frontends.pyro.sites import (
     mask_of,
 )
 from pathmix.frontends.pyro.supports import Support, read_support
+from pathmix.frontends.pyro.wording import types_remark
 from pathmix.frontends.pyro.zeros import excluded, never_drawn
 from pathmix.frontends.shapes import shape_error
 from pathmix.frontends.undecided import by_element
