@@ -1,9 +1,9 @@
 """Where a driver becomes the bottleneck: a simulation of clusters that are not at hand.
 
-The driver does one thing at a time: it runs the program (`discovery`, for each path), traces what is new
-(`tracing`, for each structure), hands out jobs and takes results (`call`), and has a `rest` for each path.
-Workers compile a structure once each, and compute. Phases of successive halving share the work equally and
-wait for their last job. Costs are what `benchmarks.cluster` measured, unless others are given.
+The driver does one thing at a time: it runs the program (`discovery`, for each path), writes down what is new
+(`writing`, for each structure), hands out jobs and takes results (`call`), and has a `rest` for each path.
+Workers trace and compile a structure once each, and compute. Phases of successive halving share the work
+equally and wait for their last job. Costs are what `benchmarks.cluster` measured, unless others are given.
 
     python -m benchmarks.simulated [--paths 10000] [--structures 1000] [--work 0.1 1 10]
 """
@@ -24,7 +24,7 @@ class Costs:
     """Seconds."""
 
     discovery: float
-    tracing: float
+    writing: float
     call: float
     rest: float
     compiling: float
@@ -76,7 +76,7 @@ def simulate(workers, paths, structures, costs):
     cluster = Cluster(workers, costs)
     each = paths // structures
     for structure in range(structures):
-        cluster.drive(each * costs.discovery + costs.tracing)
+        cluster.drive(each * costs.discovery + costs.writing)
         cluster.compute(structure, 0.0)
     phases = 1 + max(0, math.ceil(math.log2(paths / KEPT)))
     for phase in range(phases):
@@ -102,10 +102,10 @@ def main():
     parser.add_argument("--work", type=float, nargs="+", default=[0.1, 1.0, 10.0])
     for name, value in (
         ("discovery", 0.015),
-        ("tracing", 0.23),
+        ("writing", 0.012),
         ("call", 0.0016),
         ("rest", 0.035),
-        ("compiling", 0.6),
+        ("compiling", 0.8),
         ("job", 1.0),
     ):
         parser.add_argument(f"--{name}", type=float, default=value)
