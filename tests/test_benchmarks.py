@@ -36,11 +36,11 @@ def test_structures_and_variants(engine):
 
 def test_a_simulated_cluster():
     """Without a driver's costs, workers are all that counts; with many of them, the driver is."""
-    free = Costs(discovery=0, tracing=0, call=0, rest=0, compiling=0, work=8, job=1)
+    free = Costs(discovery=0, writing=0, call=0, rest=0, compiling=0, work=8, job=1)
     alone, many = (simulate(workers, 80, 10, free).seconds for workers in (1, 100))
     assert alone == pytest.approx(80 * 8)
     assert many == pytest.approx(80 * 2 * sum(1 / paths for paths in (80, 40, 20, 10)))  # in its phases
-    slow = Costs(discovery=1, tracing=2, call=0, rest=3, compiling=5, work=0, job=1)
+    slow = Costs(discovery=1, writing=2, call=0, rest=3, compiling=5, work=0, job=1)
     found = simulate(1_000, 80, 10, slow)
     assert found.seconds == pytest.approx(80 + 20 + 240, abs=5.1) and found.driver > 0.98
 
