@@ -29,6 +29,7 @@ from pathmix.doors.torch import (
     without_torch_function,
 )
 from pathmix.frontends.pyro import indices
+from pathmix.frontends.pyro.precisions import in_one_precision
 from pathmix.frontends.pyro.texts import number_text
 from pathmix.frontends.vectors import vector_decision
 from pathmix.program.path import DecisionKind
@@ -87,7 +88,7 @@ class Lookups(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         func = original(func)
         if func not in _NOTABLE:
-            return _in_one_precision(func, args, kwargs or {})
+            return in_one_precision(func, args, kwargs or {})
         return self._answered(func, args, kwargs or {})
 
     def _asked(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -112,7 +113,7 @@ class Lookups(TorchFunctionMode):
                 return answer(self.observer, *args, **kwargs)
             self.observer.overlook(args[0] if args else None)
         if self.compared is not None and func in _COMPARISONS:
-            result = _in_one_precision(func, args, kwargs)
+            result = in_one_precision(func, args, kwargs)
             self.compared(args, result)
             return result
         if self.computed_indices and func in _INDEXED and _is_computed(func, args[1]):
@@ -121,7 +122,7 @@ class Lookups(TorchFunctionMode):
             return _one_hot(self.ranged, *args, **kwargs)
         if func in _SEARCHES and isinstance(args[position := _SEARCHES[func]], Tensor):
             return _searched(func, args, kwargs, position)
-        return _in_one_precision(func, args, kwargs)
+        return in_one_precision(func, args, kwargs)
 
     def paused(self) -> "_Pause":
         """Let library code look at values unseen: samplers that reject, say."""
@@ -139,25 +140,6 @@ class _Pause:
 
     def __exit__(self, *error: Any) -> None:
         self._lookups.pauses -= 1
-
-
-def _in_one_precision(func: Any, args: Any, kwargs: Any) -> Any:
-    """Run an operation. Where it refuses a mixture of precisions, take the higher one.
-
-    Random values come in the engine's precision; data and networks may be in another, and matrix
-    products, unlike arithmetic, do not promote.
-    """
-    try:
-        return func(*args, **kwargs)
-    except RuntimeError as error:
-        tensors = [a for a in args if isinstance(a, Tensor) and a.is_floating_point()]
-        dtypes = {tensor.dtype for tensor in tensors}
-        if len(dtypes) < 2 or not ("dtype" in str(error) or "scalar type" in str(error)):
-            raise
-        writes = func is Tensor.__setitem__ or getattr(func, "__name__", "").endswith("_")
-        dtype = tensors[0].dtype if writes else torch.float64
-        cast = [a.to(dtype) if isinstance(a, Tensor) and a.is_floating_point() else a for a in args]
-        return func(*(args[:1] if writes else cast[:1]), *cast[1:], **kwargs)
 
 
 def _searched(func: Any, args: Any, kwargs: Any, position: int) -> Tensor:
