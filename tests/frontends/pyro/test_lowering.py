@@ -153,6 +153,13 @@ COMPOSITE = {
     "bilinear": lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
     "bicubic": lambda x: F.interpolate(x[None, None], size=(5, 5), mode="bicubic", align_corners=True),
     "max_pool": lambda x: F.max_pool2d(x[None, None], 2, stride=1, padding=1),
+    "max_pool, rounded up": lambda x: F.max_pool2d(x[None, None], (2, 3), stride=2, ceil_mode=True),
+    "max_pool, spread": lambda x: F.max_pool2d(x[None, None], 2, stride=(1, 2), padding=1, dilation=(2, 1)),
+    "max_pool, a line": lambda x: F.max_pool1d(x[None, 0], 3, stride=1, padding=1),
+    "max_pool, a solid": lambda x: F.max_pool3d(x[None, None, None].expand(-1, -1, 3, -1, -1), 2, 1),
+    "max_pool, where": lambda x: x.flatten()[
+        F.max_pool2d(x[None, None], 2, stride=1, return_indices=True)[1].flatten()
+    ],
     "adaptive": lambda x: F.adaptive_avg_pool2d(x[None, None], (2, 3)),
     "batch_norm": lambda x: (
         F.batch_norm(x, torch.zeros(4), torch.ones(4)) + F.batch_norm(x, None, None, training=True)

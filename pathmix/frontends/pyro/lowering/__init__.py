@@ -45,8 +45,6 @@ _ALSO = [
     aten.dist,
     aten.grid_sampler_2d,
     aten.hardtanh,
-    aten.max_pool2d_with_indices,
-    aten.max_pool3d_with_indices,
     aten.native_batch_norm,
     aten.native_group_norm,
     aten.upsample_bicubic2d,

@@ -1,4 +1,4 @@
-"""Layers of networks: convolutions, and means over windows."""
+"""Layers of networks: convolutions, and means and maxima over windows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -87,6 +87,53 @@ def _window_mean(axes: int) -> Any:
     return lowering
 
 
+def _window_max(axes: int) -> Any:
+    def lowering(
+        x: Any,
+        size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Any:
+        size = _each(size, axes)
+        steps = _each(stride, axes) if stride else size
+        outer, sides = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
+        element, within = np.zeros((1, 1), np.int64), np.ones((1, 1), bool)  # of each window, each place
+        shape = []
+        paddings, spreads = _each(padding, axes), _each(dilation, axes)
+        for side, long, step, past, spread in zip(sides, size, steps, paddings, spreads, strict=True):
+            places = _windows(side, long, step, past, spread, ceil_mode)
+            shape.append(len(places))
+            inside = (places >= 0) & (places < side)
+            element = _crossed(np.add, element * side, np.where(inside, places, 0))
+            within = _crossed(np.logical_and, within, inside)
+        flat = jnp.reshape(x, (*outer, -1))
+        least = -np.inf if jnp.issubdtype(x.dtype, jnp.floating) else np.iinfo(x.dtype).min
+        seen = jnp.where(within, flat[..., element], np.asarray(least, x.dtype))
+        which = jnp.argmax(seen, -1, keepdims=True)
+        where = jnp.take_along_axis(jnp.broadcast_to(element, seen.shape), which, -1)
+        largest = jnp.take_along_axis(seen, which, -1)
+        return jnp.reshape(largest, (*outer, *shape)), jnp.reshape(where, (*outer, *shape))
+
+    return lowering
+
+
+def _windows(side: int, size: int, step: int, padding: int, spread: int, ceil_mode: bool) -> np.ndarray:
+    """The places that each window looks at along a side, those outside of it too."""
+    room = side + 2 * padding - spread * (size - 1) - 1
+    last = -(-room // step) if ceil_mode else room // step
+    if ceil_mode and last * step >= side + padding:  # it would begin behind the end
+        last -= 1
+    return step * np.arange(last + 1)[:, None] + spread * np.arange(size) - padding
+
+
+def _crossed(combine: np.ufunc, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """What two sides have, for all pairs of windows and of places in them."""
+    pairs = combine(first[:, None, :, None], second[None, :, None, :])
+    return pairs.reshape(len(first) * len(second), -1)
+
+
 def _each(values: Any, axes: int) -> list[int]:
     """One for each axis; a single one is for all."""
     listed = [values] if isinstance(values, int) else list(values)
@@ -97,4 +144,6 @@ TABLE = {
     aten.convolution.default: _convolution,
     aten.avg_pool2d.default: _window_mean(2),
     aten.avg_pool3d.default: _window_mean(3),
+    aten.max_pool2d_with_indices.default: _window_max(2),
+    aten.max_pool3d_with_indices.default: _window_max(3),
 }
