@@ -11,6 +11,7 @@ times, and if none shows a difference, that is said.
 import pickle
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,12 @@ from pathmix.doors.numpy import seeds_taken
 from pathmix.errors import HiddenRandomnessError
 from pathmix.program.batch_run import BatchRun
 from pathmix.program.program import Program
+from pathmix.program.reachable import reachable
 from pathmix.program.slp import StraightLineProgram
 
 _MOST_VALUES = 32
 _MANY = 20  # runs
+_GENERATORS = (np.random.Generator, np.random.RandomState, random.Random)
 
 
 class Replays:
@@ -33,6 +36,7 @@ class Replays:
         self.program = program
         self._turns: set[Any] = set()
         self._values = Counter[Any]()  # so many different ones were tried at each place
+        self._generators = [one for one in reachable(program.model) if isinstance(one, _GENERATORS)]
 
     def replay(self, batch_run: BatchRun) -> StraightLineProgram:
         frontend, program = self.program.frontend, self.program
@@ -48,14 +52,14 @@ class Replays:
         self._values.update(source for source, _ in turns - self._turns)
         self._turns |= turns
         for _ in range(_MANY):
-            before = _generators()
+            before = _states(self._generators)
             with seeds_taken() as seeds:
                 repeats = frontend.repeats(program, batch_run, slp)
             if not repeats:
                 raise HiddenRandomnessError(
                     f"its density{_at_end(slp)} has other numbers in it another time, at the same values"
                 )
-            if not seeds and _generators() == before:  # as it is where a program seeds them
+            if not seeds and _states(self._generators) == before:  # as it is where a program seeds them
                 return slp
         remark = (
             "The program takes random numbers of Python or NumPy, which belong to no site. In "
@@ -64,9 +68,11 @@ class Replays:
         return replace(slp, facts=replace(slp.facts, remarks=(*slp.facts.remarks, remark)))
 
 
-def _generators() -> bytes:
-    """Where those stand that all share."""
-    return pickle.dumps((random.getstate(), np.random.get_state()))
+def _states(own: Sequence[Any]) -> bytes:
+    """Where generators stand: those that all share, and the program's own."""
+    # That of the machine stands nowhere, and never where it stood.
+    states = [one.random() if isinstance(one, random.SystemRandom) else one for one in own]
+    return pickle.dumps((random.getstate(), np.random.get_state(), *states))
 
 
 def _at_end(slp: StraightLineProgram) -> str:

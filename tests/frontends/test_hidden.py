@@ -28,11 +28,19 @@ def drawn_in_pyro():
     return x, lambda x: pyro.sample("y", pyro_dist.Normal(x, 1.0), obs=torch.tensor(1.0))
 
 
+GENERATOR, LEGACY = np.random.default_rng(7), np.random.RandomState(7)
+OF_PYTHON, OF_MACHINE = random.Random(7), random.SystemRandom()
+TORCH = torch.Generator().manual_seed(7)
+
 DRAWS = {
     "random": lambda: 3.0 * (random.random() < 0.3),
     "choice": lambda: random.choice([0.0, 3.0]),
     "numpy": lambda: 3.0 * np.random.randint(2),
     "generator": lambda: 3.0 * (np.random.default_rng().random() < 0.3),
+    "generator from before": lambda: 3.0 * (GENERATOR.random() < 0.3),
+    "legacy generator from before": lambda: 3.0 * LEGACY.randint(2),
+    "generator of Python's from before": lambda: OF_PYTHON.choice([0.0, 3.0]),
+    "generator of the machine's": lambda: OF_MACHINE.choice([0.0, 3.0]),
 }
 
 
@@ -46,6 +54,15 @@ def test_few_values_are_refused(draw, library):
         observe(x + draw())
 
     with pytest.raises(HiddenRandomnessError, match="another time, at the same values"):
+        discover(model, samples=20)
+
+
+def test_few_values_of_pytorch_are_refused():
+    def model():
+        x, observe = drawn_in_pyro()
+        observe(x + 3.0 * torch.randint(2, (), generator=TORCH))
+
+    with pytest.raises(HiddenRandomnessError):
         discover(model, samples=20)
 
 
