@@ -108,12 +108,25 @@ def functionalized(function: Callable[..., Any], *arguments: Any) -> Any:
     `torch.func.functionalize` leaves the writes inside PyTorch's composite operations.
     """
     wrapped = [functional(a) if isinstance(a, torch.Tensor) else a for a in arguments]
+    with _writes_followed():
+        results = function(*wrapped)
+    return tree_map_only(torch.Tensor, _plain, results)
+
+
+@contextmanager
+def _writes_followed() -> Iterator[None]:
+    key = torch._C.DispatchKey.Functionalize
+    included = torch._C._dispatch_tls_local_include_set()
+    if included.has(key):  # by another call, inside of whose operations nothing is followed
+        excluded = torch._C._dispatch_tls_local_exclude_set().remove(key)
+        with torch._C._ForceDispatchKeyGuard(included, excluded):
+            yield
+        return
     _torch._enable_functionalization(reapply_views=True)
     try:
-        results = function(*wrapped)
+        yield
     finally:
         _torch._disable_functionalization()
-    return tree_map_only(torch.Tensor, _plain, results)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:

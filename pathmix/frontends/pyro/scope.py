@@ -9,6 +9,7 @@ import torch
 
 from pathmix.doors.torch import answerable
 from pathmix.errors import ProgramError
+from pathmix.frontends.pyro.precisions import recurrent_in_one_precision
 from pathmix.frontends.statements import one_program, only
 from pathmix.program.source import caller
 
@@ -29,6 +30,7 @@ def frontend_scope() -> Iterator[None]:
         answerable(_not_in_python),
         torch.compiler.set_stance("force_eager"),  # compiled code has no answers to what Python asks
         only("pyro"),
+        recurrent_in_one_precision(),
         _default_dtype(torch.float64 if jnp.result_type(float) == jnp.float64 else torch.float32),
     ):
         yield

@@ -686,6 +686,19 @@ SPECIAL = {
         call(real(2, 6, 6), [2], [2], [0], False, True, 7),
     ],
     aten.avg_pool3d.default: [call(real(1, 1, 4, 4, 4), [2, 2, 2])],
+    aten.max_pool2d_with_indices.default: [
+        call(real(1, 2, 6, 6), [2, 2]),
+        call(real(2, 5, 6), [3, 2], [2], [1, 0], [1, 2], True),
+        call(real(1, 1, 3, 3), [2], [2], [1], [1], True),
+    ],
+    aten.max_pool3d_with_indices.default: [call(real(1, 1, 4, 4, 5), [2, 2, 3], [1, 2, 2])],
+    aten.adaptive_max_pool2d.default: [call(real(2, 5, 7), [2, 3]), call(real(1, 1, 2, 3), [3, 3])],
+    aten.adaptive_max_pool3d.default: [call(real(1, 4, 5, 3), [2, 2, 2])],
+    aten._adaptive_avg_pool3d.default: [call(real(1, 1, 4, 5, 3), [3, 2, 3])],
+    aten._trilinear.default: [
+        call(real(3, 4), real(2, 4, 5), real(3, 5), [1, 3], [0], [1, 2], [2, 3]),
+        call(real(3, 4), real(3, 4), real(3, 4), [], [], [], [1]),
+    ],
     aten._fft_r2c.default: [call(real(3, 4), [1], 0, True), call(real(3, 5), [0, 1], 1, False)],
     aten._fft_c2r.default: [
         call(torch.complex(real(3, 3), real(3, 3)), [1], 2, 4),

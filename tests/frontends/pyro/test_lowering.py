@@ -161,6 +161,11 @@ COMPOSITE = {
         F.max_pool2d(x[None, None], 2, stride=1, return_indices=True)[1].flatten()
     ],
     "adaptive": lambda x: F.adaptive_avg_pool2d(x[None, None], (2, 3)),
+    "adaptive, a solid": lambda x: F.adaptive_avg_pool3d(x[None, :, :, None] * x[:, None], (2, None, 3)),
+    "adaptive_max": lambda x: F.adaptive_max_pool2d(x[None], (2, 3)),
+    "adaptive_max, a line": lambda x: F.adaptive_max_pool1d(x[None], 3),
+    "adaptive_max, a solid": lambda x: F.adaptive_max_pool3d((x[:, None] * x[..., None])[None], (2, 3, 2)),
+    "bilinear form": lambda x: F.bilinear(x, x.flip(0), torch.linspace(0, 1, 32).reshape(2, 4, 4)),
     "batch_norm": lambda x: (
         F.batch_norm(x, torch.zeros(4), torch.ones(4)) + F.batch_norm(x, None, None, training=True)
     ),

@@ -18,6 +18,7 @@ from pathmix.frontends.pyro.lowering import (
     reductions,
     shapes,
     special,
+    windows,
 )
 
 aten: Any = torch.ops.aten
@@ -34,6 +35,7 @@ TABLE: dict[Any, Lowering] = {
     **reductions.TABLE,
     **shapes.TABLE,
     **special.TABLE,
+    **windows.TABLE,
 }
 
 
