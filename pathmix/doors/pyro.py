@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import torch
+from pyro.nn import PyroModule, PyroParam
 from pyro.ops.special import _SafeLog
 from pyro.poutine.indep_messenger import IndepMessenger
 from pyro.poutine.messenger import Messenger
@@ -19,6 +20,7 @@ __all__ = [
     "SafeLog",
     "active_plates",
     "handlers",
+    "module_parameters",
     "site_is_factor",
     "site_is_subsample",
     "subsampling",
@@ -59,6 +61,35 @@ def handlers() -> list[Any]:
 def active_plates() -> list[str]:
     """Names of the plates around the present statement: an error tells of them."""
     return [handler.name for handler in handlers() if isinstance(handler, IndepMessenger)]
+
+
+@contextmanager
+def module_parameters(used: Callable[[str, Any, Any], None]) -> Iterator[None]:
+    """Inside, told of parameters that modules were given inside and use: the name, what was given, the value.
+
+    Modules keep them by name, and may have that of another module with the same one.
+    """
+    given: dict[tuple[int, str], tuple[Any, Any]] = {}  # with the module, which is kept alive
+    set_one, get_one = PyroModule.__setattr__, PyroModule.__getattr__
+
+    def give(self: Any, name: str, value: Any) -> None:
+        if isinstance(value, PyroParam):
+            given[id(self), name] = self, value.init_value
+        elif isinstance(value, torch.Tensor) and name in self.__dict__.get("_pyro_params", ()):
+            given[id(self), name] = self, value
+        set_one(self, name, value)
+
+    def get(self: Any, name: str) -> Any:
+        value = get_one(self, name)
+        if (id(self), name) in given and name in self.__dict__.get("_pyro_params", ()):
+            used(name, given[id(self), name][1], value)
+        return value
+
+    PyroModule.__setattr__, PyroModule.__getattr__ = give, get
+    try:
+        yield
+    finally:
+        PyroModule.__setattr__, PyroModule.__getattr__ = set_one, get_one
 
 
 @contextmanager

@@ -12,6 +12,10 @@ import torch
 from torch._C import _len_torch_dispatch_stack
 from torch._C._functorch import is_functorch_wrapped_tensor, maybe_current_level
 from torch.autograd.function import Function, FunctionCtx
+from torch.nn.modules.module import (
+    register_module_buffer_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map_only
 
@@ -42,6 +46,7 @@ __all__ = [
     "outside_of_trace",
     "plain_number",
     "plain_of",
+    "registered_again",
     "release",
     "reserve",
     "schema_of",
@@ -111,6 +116,31 @@ def functionalized(function: Callable[..., Any], *arguments: Any) -> Any:
     with _writes_followed():
         results = function(*wrapped)
     return tree_map_only(torch.Tensor, _plain, results)
+
+
+@contextmanager
+def registered_again() -> Iterator[None]:
+    """Afterwards, modules have the parameters and buffers that they had: those of a trace are not for use."""
+    had: list[tuple[dict[str, Any], str, torch.Tensor]] = []
+
+    def remember(among: str) -> Callable[[torch.nn.Module, str, Any], None]:
+        def hook(module: torch.nn.Module, name: str, _: Any) -> None:
+            if (present := (tensors := getattr(module, among)).get(name)) is not None:
+                had.append((tensors, name, present))
+
+        return hook
+
+    hooks = [
+        register_module_parameter_registration_hook(remember("_parameters")),
+        register_module_buffer_registration_hook(remember("_buffers")),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for tensors, name, present in reversed(had):
+            tensors[name] = present
 
 
 @contextmanager

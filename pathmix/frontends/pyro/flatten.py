@@ -16,7 +16,7 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits
 from torch.overrides import TorchFunctionMode
 
-from pathmix.doors.torch import functional, functionalized, is_functional
+from pathmix.doors.torch import functional, functionalized, is_functional, registered_again
 from pathmix.errors import HiddenRandomnessError
 from pathmix.frontends.pyro.autograd import traced_functions
 from pathmix.frontends.pyro.lowering import decompositions
@@ -166,7 +166,7 @@ def flatten(
             return [torch.as_tensor(output) for output in function(*values)]
 
     nodes = tuple(tape.input(tensor, is_pinned=i in pinned) for i, tensor in enumerate(inputs))
-    with torch.enable_grad(), tape:
+    with torch.enable_grad(), registered_again(), tape:
         outputs = functionalized(watched, *inputs)
     return _pruned(tape, nodes, outputs)
 

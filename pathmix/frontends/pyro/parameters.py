@@ -11,6 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from pathmix.errors import HiddenRandomnessError, ParameterError
 from pathmix.frontends.pyro.lowering.dtypes import as_numpy
+from pathmix.frontends.pyro.starts import check_start
 from pathmix.frontends.pyro.supports import read_support
 from pathmix.frontends.pyro.tape import replaced
 from pathmix.program.parameters import Parameter, Part
@@ -37,6 +38,7 @@ class Parameters(TorchFunctionMode):
         self.names: list[str] = []
         self.learned: dict[str, Parameter] = {}
         self.inputs: Mapping[str, torch.Tensor] = {}  # in the place of values
+        self._stored = frozenset(pyro.get_param_store().keys())  # by the user
         self._registered: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # by id, kept alive
 
     def give(self, msg: Any) -> None:
@@ -56,6 +58,15 @@ class Parameters(TorchFunctionMode):
             tensor = msg["args"][1] if len(msg["args"]) > 1 else None
             if isinstance(tensor, torch.nn.Parameter):
                 self._registered[id(tensor)] = tensor, msg["value"]
+
+    def check(self, msg: Any) -> None:
+        """What a statement would start from, on a path that is replayed."""
+        if len(msg["args"]) > 1:
+            self.check_start(msg["name"], msg["args"][1], self.program.params.get(msg["name"]))
+
+    def check_start(self, name: str, start: Any, value: Any) -> None:
+        matters = self.program.parameter_use == "initial" and name not in self._stored
+        check_start(name, start, value if matters else None)
 
     def in_place(self) -> AbstractContextManager[Any]:
         """This mode, where it is needed."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pathmix.doors.pyro import module_parameters
 from pathmix.errors import ProgramError
 from pathmix.frontends.parameters import check_known
 from pathmix.frontends.pyro.contents import Lowered, having_say, looked_at_continuous
@@ -143,6 +144,7 @@ def _trace(
             subsampling(replayer.choose),
             replayer.lookups,
             replayer.parameters.in_place(),
+            module_parameters(replayer.parameters.check_start),
             random_floats(program.model),
             replayer,
         ):

@@ -212,6 +212,7 @@ class Replayer(Messenger):
 
     def _pyro_param(self, msg: Any) -> None:
         self.parameters.give(msg)
+        self.parameters.check(msg)
 
     def _support(self, msg: Any) -> None:
         mask = mask_of(msg)

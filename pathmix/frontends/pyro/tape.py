@@ -247,6 +247,12 @@ def is_open(tensor: Tensor) -> bool:
     return node is not None and node.value is None
 
 
+def is_drawn(tensor: Tensor) -> bool:
+    """Whether a tensor depends on random numbers that no site draws."""
+    node = getattr(plain_of(tensor), MARK, None)
+    return node is not None and node.is_drawn
+
+
 def _shape(tensor: Tensor) -> Shape:
     return Shape(tensor.shape, tensor.dtype)
 
