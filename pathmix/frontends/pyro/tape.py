@@ -199,8 +199,8 @@ class Tape(DispatchMode):
         named = {name: self._as_nodes(option) for name, option in options.items()}
         node = Node(func, tuple([self._as_nodes(argument) for argument in args]), named, tape=self)
         result = func(*args, **options)
-        if result is None:  # a check of values
-            return None
+        if not isinstance(result, (Tensor, tuple, list)):  # of a check of values, or of shapes
+            return result
         self.operations.append(node)
         node.value = result if is_known else None
         node.is_drawn = node.is_random or any(source.is_drawn for source in node.sources)

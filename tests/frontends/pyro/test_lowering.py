@@ -180,10 +180,12 @@ COMPOSITE = {
     "as_strided, transposed": lambda x: x.T.as_strided((2, 3), (1, 2)),
     "as_strided, of a part": lambda x: x[1:].as_strided((3,), (2,), 5) + x[1:, 1:].as_strided((3,), (1,)),
     "as_strided, expanded": lambda x: x[0, 0].expand(3, 4).as_strided((2,), (0,)),
+    "derivative in a direction": lambda x: torch.func.jvp(lambda x: x**3, (x,), (x.sin(),))[1],
     "tolist": lambda x: x * torch.tensor([2.0, 3.0]).tolist()[1],
 }
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # by torch.func.jvp
 @pytest.mark.parametrize("name", COMPOSITE)
 def test_composite_operations(name):
     x = torch.randn(3, 4, generator=torch.Generator().manual_seed(3))

@@ -207,6 +207,16 @@ def test_a_number_of_elements_to_write_that_is_random_is_refused():
 
 
 @pytest.mark.filterwarnings("ignore::pathmix.PathmixWarning")
+def test_conjugates():
+    """PyTorch notes that a tensor is one, and leaves its numbers as they are."""
+    x = matrix(3)
+    function = lambda x: [torch.complex(x, x.sin()).conj().angle()]  # noqa: E731
+    expected, found = in_torch(function, [x], [True]), in_jax(flatten(function, [x]), [x], [True])
+    np.testing.assert_allclose(found.values[0], expected.values[0], rtol=1e-12)
+    np.testing.assert_allclose(found.gradients[0], expected.gradients[0], rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::pathmix.PathmixWarning")
 def test_a_program_with_such_an_operation_is_fitted():
     """The posterior of x given y = J0(x) + noise, by quadrature."""
 

@@ -37,7 +37,8 @@ def call_torch(node: Node, values: Mapping[Node, Any]) -> Any:
 
     def compute(*arrays: np.ndarray) -> list[np.ndarray]:
         with torch.no_grad():
-            return [as_numpy(result) for result in evaluate([_as_torch(array) for array in arrays])]
+            results = evaluate([_as_torch(array) for array in arrays])
+        return [as_numpy(result.resolve_conj().resolve_neg()) for result in results]
 
     def differentiate(*arrays: np.ndarray) -> list[np.ndarray]:
         tensors = [_as_torch(array) for array in arrays]
