@@ -25,6 +25,7 @@ from pathmix.evidence.weigh import weigh
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
 from pathmix.guides import FullRank, Guide, MeanField, StructuredGuide
+from pathmix.methods.atoms import atom_flaws
 from pathmix.methods.checkpoint import OnChange, checkpointed
 from pathmix.methods.combine import combine, judge
 from pathmix.methods.cuts import cut_flaws
@@ -323,7 +324,11 @@ class SDVI:
                 interrupted=interrupted,
                 timings=timings,
                 weighting=weighting,
-                flaws=[*training_flaws(fits), *cut_flaws(judged, root.child(3))],
+                flaws=[
+                    *training_flaws(fits),
+                    *cut_flaws(judged, root.child(3)),
+                    *atom_flaws(contenders),
+                ],
                 sought=thorough,
                 seed=root,
                 made=made,

@@ -11,6 +11,7 @@ from numpyro.distributions import biject_to
 
 from pathmix.doors.jax import Tracer
 from pathmix.errors import UnsupportedSiteError
+from pathmix.frontends.atoms import check_atoms
 from pathmix.frontends.decisions import holds
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.masks import unmasked
@@ -137,6 +138,7 @@ class Density:
             if self.bounds[name] is None:
                 self.unbounded[name] = support
             return
+        check_atoms(name, msg["fn"])
         if (named := of_elements(msg["fn"], dist)) is not None:
             self.drawn_from[name] = named
         if (mask := mask_of(msg["fn"])) is not True:

@@ -10,6 +10,7 @@ from pyro.distributions.util import scale_and_mask
 from pathmix.doors.pyro import Messenger, handlers, site_is_subsample
 from pathmix.doors.torch import functional
 from pathmix.errors import HiddenRandomnessError, UnsupportedSiteError
+from pathmix.frontends.atoms import check_atoms
 from pathmix.frontends.emptiness import is_empty
 from pathmix.frontends.following import Following
 from pathmix.frontends.masks import unmasked
@@ -223,7 +224,9 @@ class Replayer(Messenger):
         support = read_support(msg["fn"].support)
         if is_discrete(msg):
             self.discrete.add(msg["name"])
-        elif support is None:
+        else:
+            check_atoms(msg["name"], msg["fn"])
+        if support is None and not is_discrete(msg):
             raise UnsupportedSiteError(
                 f"The site {msg['name']!r} at {caller()} has the support {msg['fn'].support!r}, onto "
                 "which no smooth map from R^n is known. Reparameterise the site."

@@ -19,6 +19,7 @@ from pathmix.engine.threads import Threads
 from pathmix.errors import OptionError
 from pathmix.frontends.recognise import bind
 from pathmix.frontends.surroundings import check_surroundings
+from pathmix.methods.atoms import atom_flaws
 from pathmix.methods.combine import Judged, Outcome, combine, judge
 from pathmix.methods.cuts import cut_flaws
 from pathmix.methods.dcc.chains import ChainOptions, PathChains
@@ -127,7 +128,7 @@ class DCC:
                 log_d_min=math.nan,  # DCC has no use for the smallest density
                 engine=Engine(self.precision),
                 interrupted=interrupted,
-                flaws=cut_flaws(judged, root.child(2)),
+                flaws=[*cut_flaws(judged, root.child(2)), *atom_flaws(contenders)],
                 made=made,
             )
 
