@@ -20,7 +20,7 @@ def atom_flaws(contenders: Sequence[Contender[Any]]) -> list[str]:
         for site in one.slp.free:
             if site.name not in repeated:
                 draws = one.draws[site.name][: min(one.followers, _DRAWS)]
-                if (value := _repeated(site, np.reshape(draws, (len(draws), -1)))) is not None:
+                if len(draws) > 2 and (value := _repeated(site, draws)) is not None:
                     repeated[site.name] = value
     return [
         f"Prior draws of {name!r} repeat the value {value:g}. If its prior has an atom there, evidences lack "
@@ -31,9 +31,7 @@ def atom_flaws(contenders: Sequence[Contender[Any]]) -> list[str]:
 
 def _repeated(site: Site, draws: np.ndarray) -> float | None:
     """A value inside the support that an element has three times, and not always."""
-    if len(draws) < 3:
-        return None
-    ordered = np.sort(draws[:, :_ELEMENTS], 0)
+    ordered = np.sort(np.reshape(draws, (len(draws), -1))[:, :_ELEMENTS], 0)
     again = (ordered[2:] == ordered[:-2]) & (ordered[0] != ordered[-1])
     inside = np.isfinite(ordered[2:])
     # Without an interval it may be a simplex, whose ends are the same.
