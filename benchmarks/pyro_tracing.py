@@ -1,14 +1,15 @@
 """What a run of a Pyro program costs where pathmix records it, and where it traces it, against Pyro itself.
 
-The peer is what Pyro needs for one run: `poutine.trace(model).get_trace()` for recording, and with
-`log_prob_sum()` for the trace of a path. All sites are drawn on both sides, and discrete ones then given the
-values of the path. The floors are the same runs of Pyro while PyTorch is asked to tell of every function (as
-a recorder is that needs more than the methods which ask), and of every operation without writes as well (as
-a tracer must), and nothing is done with what it tells: nobody who follows a run by these means takes less. A
-path is traced in two steps, of which the first is shown by itself: its operations are written down, then
-read by JAX. The floor of both adds what JAX needs to read the finished graph, which is its own language.
-Exploring is what users have of recording: so many prior runs, those that are foreseen included, against as
-many in Pyro. Measurements alternate, with one thread of PyTorch; ratios are of medians, to Pyro.
+The peer is what Pyro needs for one run, as it comes, with its checks of parameters and values, which pathmix
+makes itself: `poutine.trace(model).get_trace()` for recording, and with `log_prob_sum()` for the trace of a
+path. All sites are drawn on both sides, and discrete ones then given the values of the path. The floors are
+the same runs of Pyro while PyTorch is asked to tell of every function (as a recorder is that needs more than
+the methods which ask), and of every operation without writes as well (as a tracer must), and nothing is done
+with what it tells: nobody who follows a run by these means takes less. A path is traced in two steps, of
+which the first is shown by itself: its operations are written down, then read by JAX. The floor of both adds
+what JAX needs to read the finished graph, which is its own language. Exploring is what users have of
+recording: so many prior runs, those that are foreseen included, against as many in Pyro. Measurements
+alternate, with one thread of PyTorch; ratios are of medians, to Pyro.
 
     python -m benchmarks.pyro_tracing [--repeats 20] [--runs 200]
 """
@@ -118,10 +119,12 @@ def measured(case: Case, repeats: int) -> list[float]:
     one, slp = wishes.row(0), replay(program, recorded)
 
     def run() -> None:
-        poutine.trace(peer).get_trace(*program.args)
+        with pyro.validation_enabled():
+            poutine.trace(peer).get_trace(*program.args)
 
     def density() -> None:
-        poutine.trace(peer).get_trace(*program.args).log_prob_sum()
+        with pyro.validation_enabled():
+            poutine.trace(peer).get_trace(*program.args).log_prob_sum()
 
     shapes = [variable.aval for variable in slp.graph.inputs]
 
@@ -157,8 +160,9 @@ def explored(case: Case, runs: int, repeats: int) -> tuple[float, float, int]:
         program = bind(case.model, args)
 
         def plainly(program=program) -> None:
-            for _ in range(runs):
-                poutine.trace(case.model).get_trace(*program.args)
+            with pyro.validation_enabled():
+                for _ in range(runs):
+                    poutine.trace(case.model).get_trace(*program.args)
 
         def exploring(program=program, repeat=repeat) -> None:
             nonlocal made
@@ -178,7 +182,6 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_default_dtype(torch.float64)
     torch.set_num_threads(1)
-    pyro.enable_validation(False)
     print(
         f"{'path':<26}{'run':>10}{'floor':>8}{'recorded':>10}{'density':>14}{'floor':>8}{'written down':>14}"
         f"{'floor':>8}{'traced':>8}"

@@ -70,9 +70,19 @@ class Replays:
 
 def _states(own: Sequence[Any]) -> bytes:
     """Where generators stand: those that all share, and the program's own."""
-    # That of the machine stands nowhere, and never where it stood.
-    states = [one.random() if isinstance(one, random.SystemRandom) else one for one in own]
-    return pickle.dumps((random.getstate(), np.random.get_state(), *states))
+    return pickle.dumps((random.getstate(), np.random.get_state(), *map(_state, own)))
+
+
+def _state(generator: Any) -> Any:
+    match generator:
+        case np.random.Generator():
+            return generator.bit_generator.state
+        case np.random.RandomState():
+            return generator.get_state()
+        case random.SystemRandom():  # it stands nowhere, and never where it stood
+            return generator.random()
+        case _:
+            return generator.getstate()
 
 
 def _at_end(slp: StraightLineProgram) -> str:

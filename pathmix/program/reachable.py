@@ -13,14 +13,14 @@ def reachable(model: Callable[..., Any]) -> Iterator[Any]:
     """Libraries are not looked into."""
     waiting, seen = [model], {id(model): model}
     while waiting and len(seen) < _MOST:
-        for inner in _within(waiting.pop()):
+        for inner in within(waiting.pop()):
             if id(inner) not in seen:
                 seen[id(inner)] = inner  # kept, so that no other one gets its number
                 waiting.append(inner)
                 yield inner
 
 
-def _within(thing: Any) -> Iterator[Any]:
+def within(thing: Any) -> Iterator[Any]:
     """What an object of the user's refers to."""
     match thing:
         case FunctionType():

@@ -8,6 +8,7 @@ import torch
 from pathmix.doors.torch import plain_of, without_modes, without_torch_function
 from pathmix.errors import ParameterError
 from pathmix.frontends.pyro.tape import is_drawn, is_open
+from pathmix.program.reachable import within
 from pathmix.program.source import caller
 
 
@@ -36,8 +37,7 @@ def check_start(name: str, start: Any, kept: torch.Tensor | None) -> None:
 
 def _made(start: Callable[[], Any]) -> Any:
     """What a function gives, if it has random values at hand: others are left to the first run."""
-    cells = [cell.cell_contents for cell in getattr(start, "__closure__", None) or ()]
-    if not any(isinstance(inner, torch.Tensor) and is_open(inner) for inner in cells):
+    if not any(isinstance(inner, torch.Tensor) and is_open(inner) for inner in within(start)):
         return None
     with torch.random.fork_rng(devices=[]):
         return start()
