@@ -14,6 +14,7 @@ from pathmix.program.parameters import ParameterUse, Values, plain
 from pathmix.program.path import Path
 from pathmix.program.seeds import Seed
 from pathmix.program.slp import StraightLineProgram
+from pathmix.program.source import Place
 from pathmix.program.wishes import Wishes
 
 Have = Callable[[Path], int]
@@ -110,6 +111,8 @@ class Program:
     )  # what runs must follow beyond what is asked
     # Courses of runs, and which of the discrete sites that nobody looked at have a say in them.
     deciding: dict[Path, frozenset[str]] = field(default_factory=dict, compare=False)
+    # On how many courses those of a place in the program had a say, as long as all had.
+    always_deciding: dict[Place, int] = field(default_factory=dict, compare=False)
     helpers: Helpers | None = field(default=None, compare=False)  # who can make runs, where they take long
 
     def __call__(self) -> Any:
@@ -120,9 +123,11 @@ class Program:
     def with_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> "Program":
         """The same model with other arguments."""
         args, kwargs = taken((args, kwargs), self.frontend.make_array, self.frames)
-        return replace(self, args=args, kwargs=kwargs, split={}, unsummed={}, deciding={})
+        return replace(self, args=args, kwargs=kwargs, split={}, unsummed={}, deciding={}, always_deciding={})
 
     def with_parameters(self, values: Values, use: ParameterUse = "given") -> "Program":
         """The same program with other values of its parameters, or initial ones where there is none."""
         params = jax.tree.map(lambda leaf: self.frontend.make_array(leaf.copy()), plain(values))
-        return replace(self, params=params, parameter_use=use, split={}, unsummed={}, deciding={})
+        return replace(
+            self, params=params, parameter_use=use, split={}, unsummed={}, deciding={}, always_deciding={}
+        )

@@ -67,7 +67,7 @@ class Ahead:
         """Have runs made, within the limits of `program`."""
         assert program.helpers is not None
         self._has_asked = True
-        alone = replace(program, helpers=None, split={}, deciding={})
+        alone = replace(program, helpers=None, split={}, deciding={}, always_deciding={})
         precision = "float64" if jnp.result_type(float) == jnp.float64 else "float32"
         task = Runs(alone, pyro.get_param_store().get_state(), precision)
         for position, run in zip(items, program.helpers(task, list(items.values())), strict=True):

@@ -14,6 +14,8 @@ Runs = dict[int, Run]  # by the position of the seed in its batch
 Gather = Callable[[Path, Runs], BatchRun]  # a run for all of them
 LeaveOut = Callable[[UnsupportedSiteError, Runs], None]
 
+_OFTEN = 16  # courses, after which nobody asks about the sites of a place
+
 
 def regrouped(
     program: Program, groups: dict[Path, Runs], gather: Gather, leave_out: LeaveOut | None
@@ -44,9 +46,19 @@ def regrouped(
 
 
 def _merged(program: Program, path: Path, runs: Runs, gather: Gather) -> Path:
-    """A path without the values of the sites that decide nothing; what a run does tells which they are."""
-    leader = next(iter(runs.values()))
-    undecided = tuple(n for n, _ in path.pinned if n in leader.scalars and n not in leader.looked_at)
+    """A path without the values of the sites that decide nothing; what a run does tells which they are.
+
+    Where all sites of a place in the program had a say so far, the next ones are taken to have one: to keep a
+    value makes more paths, and none that is wrong.
+    """
+    leader, habits = next(iter(runs.values())), program.always_deciding
+    undecided = tuple(
+        name
+        for name, _ in path.pinned
+        if name in leader.scalars
+        and name not in leader.looked_at
+        and habits.get(leader.site_places[name], 0) < _OFTEN
+    )
     if not undecided:
         return path
     course = path.without(undecided)
@@ -55,4 +67,8 @@ def _merged(program: Program, path: Path, runs: Runs, gather: Gather) -> Path:
             program.deciding[course] = deciding_sites(program, gather(course, runs))
         except Exception:  # said where the path's program is made
             program.deciding[course] = frozenset(undecided)
+        for name in undecided:
+            place = leader.site_places[name]
+            always = name in program.deciding[course] and habits.get(place, 0) >= 0
+            habits[place] = habits.get(place, 0) + 1 if always else -1
     return path.without(tuple(name for name in undecided if name not in program.deciding[course]))
