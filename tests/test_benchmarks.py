@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks.catalogue.outcome import tried
+from benchmarks.catalogue import page
+from benchmarks.catalogue.outcome import GOOD, tried
 from benchmarks.catalogue.programs import entries, kinds
 from benchmarks.simulated import Costs, simulate
 from benchmarks.workloads import WORKLOADS, chain, structures_and_variants
@@ -48,6 +49,13 @@ def test_a_simulated_cluster():
 def test_no_two_of_a_thousand_chains_are_the_same():
     links = [lambda written, letter=letter: written + letter for letter in "abcd"]
     assert len({chain(number, "", links) for number in range(1_000)}) == 1_000
+
+
+def test_the_page_has_all_programs():
+    """As they were tried last; `--page` writes the others as they were."""
+    found = page.read()
+    assert set(found) == set(entries())
+    assert {one.status for one in found.values()} <= set(GOOD)
 
 
 def test_the_catalogue_has_its_programs():

@@ -1,6 +1,6 @@
 """Try every program of the catalogue, and write docs/programs.md.
 
-    python -m benchmarks.catalogue [--only geometric urn] [--seconds 120] [--processes 1]
+    python -m benchmarks.catalogue [--only geometric urn [--page]] [--seconds 120] [--processes 1]
 
 Each program has a process and two processors of its own; its time is that of the run, without imports.
 """
@@ -44,6 +44,7 @@ def outcome(name: str, seconds: float, free: "Queue[tuple[int, ...]]") -> Outcom
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--only", nargs="+", default=[], help="names of programs; then no page is written")
+    parser.add_argument("--page", action="store_true", help="write it all the same, with others as they were")
     parser.add_argument("--seconds", type=float, default=120.0, help="a run may take")
     parser.add_argument("--processes", type=int, default=1, help="programs at a time, each on two processors")
     options = parser.parse_args()
@@ -62,8 +63,8 @@ def main() -> int:
             print(
                 f"{name:<24}{entry.library:<9}{one.status:<9}{one.seconds:6.1f} s  {one.details}", flush=True
             )
-    if not options.only:
-        page.write(kinds(), outcomes)
+    if options.page or not options.only:
+        page.write(kinds(), {**page.read(), **outcomes} if options.only else outcomes)
     return int(any(one.status not in GOOD for one in outcomes.values()))
 
 
