@@ -67,7 +67,7 @@ def active_plates() -> list[str]:
 def module_parameters(used: Callable[[str, Any, Any], None]) -> Iterator[None]:
     """Inside, told of parameters that modules were given inside and use: the name, what was given, the value.
 
-    Modules keep them by name, and may have that of another module with the same one.
+    The store keeps them by name, and may have that of another module with the same one.
     """
     given: dict[tuple[int, str], tuple[Any, Any]] = {}  # with the module, which is kept alive
     set_one, get_one = PyroModule.__setattr__, PyroModule.__getattr__
@@ -81,8 +81,9 @@ def module_parameters(used: Callable[[str, Any, Any], None]) -> Iterator[None]:
 
     def get(self: Any, name: str) -> Any:
         value = get_one(self, name)
-        if (id(self), name) in given and name in self.__dict__.get("_pyro_params", ()):
-            used(name, given[id(self), name][1], value)
+        is_kept = self.__dict__["_pyro_context"].active  # elsewhere a module has what it was given
+        if (id(self), name) in given and is_kept and name in self.__dict__["_pyro_params"]:
+            used(self._pyro_get_fullname(name), given[id(self), name][1], value)
         return value
 
     PyroModule.__setattr__, PyroModule.__getattr__ = give, get

@@ -67,8 +67,9 @@ def _merged(program: Program, path: Path, runs: Runs, gather: Gather) -> Path:
             program.deciding[course] = deciding_sites(program, gather(course, runs))
         except Exception:  # said where the path's program is made
             program.deciding[course] = frozenset(undecided)
-        for name in undecided:
-            place = leader.site_places[name]
-            always = name in program.deciding[course] and habits.get(place, 0) >= 0
-            habits[place] = habits.get(place, 0) + 1 if always else -1
+        else:
+            for name in undecided:
+                place = leader.site_places[name]
+                always = name in program.deciding[course] and habits.get(place, 0) >= 0
+                habits[place] = habits.get(place, 0) + 1 if always else -1
     return path.without(tuple(name for name in undecided if name not in program.deciding[course]))

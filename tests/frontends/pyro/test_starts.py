@@ -127,6 +127,37 @@ def test_values_in_the_store_are_for_all_paths():
     np.testing.assert_allclose(posterior.paths[0].weight, 0.5)
 
 
+class Inside(PyroModule):
+    def __init__(self, w):
+        super().__init__()
+        self.slope = Slope(w)
+
+    def forward(self, x):
+        return self.slope(x)
+
+
+def test_values_in_the_store_are_for_modules_inside_of_others_too():
+    pyro.param("slope.w", torch.tensor(2.0))
+
+    def model():
+        start = 3.0 if pyro.sample("b", dist.Bernoulli(0.5)) else 1.0
+        observe(Inside(torch.tensor(start)))
+
+    posterior = pathmix.SDVI(model, progress=False, discovery=pathmix.PriorDiscovery(20)).run(0)
+    np.testing.assert_allclose(posterior.paths[0].weight, 0.5)
+
+
+def test_what_a_module_has_by_itself_is_followed(engine):
+    def model():
+        w = Slope(drawn()).w
+        observe(lambda x: w * torch.outer(x, x))
+
+    (path,) = discover(model, samples=3).paths
+    target = target_of(path)
+    one, other = (target.formula.density(jnp.array([u]), target.arguments).log_likelihood for u in (0.0, 1.0))
+    assert abs(one - other) > 0.01
+
+
 def test_starts_may_be_drawn():
     def model():
         pyro.sample("b", dist.Bernoulli(0.5)).item()
